@@ -1,0 +1,1 @@
+"""Circuit families: each file holds one function family(num_qubits, seed) -> QuantumCircuit."""

@@ -1,0 +1,1 @@
+"""Kernel sources: cpu/ is the C++ extension, cuda/ holds the CUDA C++ files."""

@@ -1,0 +1,88 @@
+"""The engine protocol, the table of engines, and how one is selected.
+
+In: an engine's name. Out: a ready engine. It may not plan, and imports an engine only when that engine is selected.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qsim_ozaki.cost import Device
+from qsim_ozaki.errors import EngineError
+from qsim_ozaki.ops import ComplexArray, Step
+
+
+class State(Protocol):
+    """A register of amplitudes owned by an engine; index bit q is (physical) qubit q."""
+
+    @property
+    def num_qubits(self) -> int:
+        """Qubits of the register."""
+
+    @property
+    def precision(self) -> str:
+        """``"double"`` (complex128) or ``"single"`` (complex64)."""
+
+
+class Engine(Protocol):
+    """Does steps. It decides nothing: tiles, paths and order come with the plan."""
+
+    name: str
+
+    def device(self) -> Device:
+        """The calibrated record that planning reads (measured once, then cached in a file)."""
+
+    def allocate(self, num_qubits: int, precision: str) -> State:
+        """A new state |0...0>. Raises CapacityError with numbers where it does not fit."""
+
+    def load(self, vector: NDArray[np.complexfloating], precision: str) -> State:
+        """A new state holding ``vector`` (any complex dtype, ``(2**n,)``)."""
+
+    def copy(self, state: State) -> State:
+        """An independent copy of ``state``."""
+
+    def run_step(self, state: State, step: Step) -> None:
+        """Does exactly ``step``, in place, or raises. `Relabel` moves no data and never reaches an engine."""
+
+    def vector(self, state: State) -> NDArray[np.complexfloating]:
+        """The amplitudes as a host array of the state's precision; the CPU engine gives a view, not a copy."""
+
+    def norm(self, state: State) -> float:
+        """Squared 2-norm of the state, the same bits for any number of threads."""
+
+    def probabilities(self, state: State, qubits: Sequence[int]) -> NDArray[np.float64]:
+        """Marginal probabilities ``(2**len(qubits),)``; index bit j is ``qubits[j]``, any order."""
+
+    def sample(self, state: State, uniforms: NDArray[np.float64]) -> NDArray[np.int64]:
+        """The basis state at which the cumulative probability passes ``uniforms[i] * norm``, for each i, in order."""
+
+    def collapse(self, state: State, qubit: int, outcome: int, scale: float) -> None:
+        """Zeroes the amplitudes whose ``qubit`` is not ``outcome`` and multiplies the others by ``scale``."""
+
+
+# name: module that holds `create(threads, max_memory_bytes) -> Engine`
+ENGINES: dict[str, str] = {"cpu": "qsim_ozaki.cpu"}
+
+
+def select(name: str, *, threads: int = 0, max_memory_bytes: int = 0) -> Engine:
+    """The engine called ``name``.
+
+    Args:
+        name: a key of `ENGINES`, or ``"auto"``: the first that is available.
+        threads: worker threads, 0 for all cores this process may use.
+        max_memory_bytes: limit for one state, 0 for what the device has free.
+
+    Raises:
+        EngineError: the name is unknown or the engine is not available here, with the reason.
+    """
+    if name == "auto":
+        name = "cpu"
+    if name not in ENGINES:
+        raise EngineError(f"engine {name!r} is not known; available: auto, {', '.join(ENGINES)}")
+    engine: Engine = importlib.import_module(ENGINES[name]).create(threads, max_memory_bytes)
+    return engine

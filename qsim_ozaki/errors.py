@@ -1,0 +1,28 @@
+"""The exceptions of the package.
+
+In: nothing. Out: exception classes. Every message says what was asked, what the limit is and the way out.
+"""
+
+
+class QsimError(Exception):
+    """Base of every error this package raises on purpose."""
+
+
+class LoweringError(QsimError):
+    """A circuit cannot be translated; the message names gate, qubits, circuit and remedy."""
+
+
+class CapacityError(QsimError, MemoryError):
+    """A state does not fit; the message gives needed bytes, available bytes and what would fit."""
+
+
+class OptionError(QsimError, AttributeError, ValueError):
+    """An option is unknown or its value is not allowed; the message names the nearest option or the allowed values."""
+
+
+class EngineError(QsimError, RuntimeError):
+    """An engine is not available or failed; the message carries the reason and the way out."""
+
+
+class CancelledError(QsimError):
+    """The run was cancelled between two steps."""

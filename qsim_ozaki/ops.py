@@ -1,0 +1,227 @@
+"""The intermediate representation: operators, boundaries, steps, programs.
+
+In: nothing of Qiskit, only tuples and NumPy arrays. Out: frozen dataclasses that every later stage reads.
+It may not touch a state and may not choose anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+ComplexArray: TypeAlias = NDArray[np.complex128]
+IndexArray: TypeAlias = NDArray[np.int64]
+
+
+class Kind(Enum):
+    """The strongest structure that is true of an operator; it says which kernel serves it."""
+
+    DIAGONAL = auto()  # data: (2**k,) factors; k = 0 is a global phase
+    PERMUTATION = auto()  # data: permutation[j] is where amplitude j goes, phases[j] its factor
+    HADAMARD = auto()  # no data: H on each target
+    UNITARY = auto()  # data: (2**k, 2**k) row-major matrix
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Op:
+    """One operator on a few qubits: ``data`` on ``targets`` where the ``controls`` read ``ctrl_state``.
+
+    Attributes:
+        kind: which structure ``data`` has.
+        targets: k distinct qubits; ``targets[0]`` is bit 0 of the matrix index.
+        data: complex128; UNITARY ``(2**k, 2**k)``, DIAGONAL ``(2**k,)``, PERMUTATION the ``(2**k,)`` phases, HADAMARD empty.
+        controls: distinct qubits, none of them a target.
+        ctrl_state: bit b is the value at which ``controls[b]`` is satisfied.
+        permutation: int64 ``(2**k,)``, PERMUTATION only: amplitude j goes to ``permutation[j]``, times ``data[j]``.
+        name: the gate's name, for plans and messages only.
+    """
+
+    kind: Kind
+    targets: tuple[int, ...]
+    data: ComplexArray
+    controls: tuple[int, ...] = ()
+    ctrl_state: int = 0
+    permutation: IndexArray | None = None
+    name: str = ""
+
+    @property
+    def qubits(self) -> tuple[int, ...]:
+        """Targets, then controls."""
+        return self.targets + self.controls
+
+    @property
+    def mixed_qubits(self) -> tuple[int, ...]:
+        """Qubits whose value the operator changes: a tile must contain them (none for a diagonal)."""
+        return () if self.kind is Kind.DIAGONAL else self.targets
+
+    def matrix(self) -> ComplexArray:
+        """The ``(2**k, 2**k)`` matrix on the targets alone, controls not included."""
+        size = 1 << len(self.targets)
+        if self.kind is Kind.UNITARY:
+            return self.data
+        if self.kind is Kind.DIAGONAL:
+            return np.diag(self.data)
+        if self.kind is Kind.PERMUTATION:
+            out = np.zeros((size, size), complex)
+            out[self.permutation, np.arange(size)] = self.data
+            return out
+        out = np.ones((1, 1), complex)
+        for _ in self.targets:
+            out = np.kron(HADAMARD_MATRIX, out)
+        return out
+
+
+HADAMARD_MATRIX: ComplexArray = np.array([[1, 1], [1, -1]], complex) / np.sqrt(2)
+EMPTY: ComplexArray = np.empty(0, complex)
+for _constant in (HADAMARD_MATRIX, EMPTY):
+    _constant.setflags(write=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """Projective measurement of ``qubits[i]`` into ``clbits[i]``, in that order (a later write to a bit wins)."""
+
+    qubits: tuple[int, ...]
+    clbits: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Reset:
+    """Each of ``qubits`` is measured, the outcome forgotten, and set to 0."""
+
+    qubits: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Initialize:
+    """``qubits`` are reset, then hold ``vector`` (complex128 ``(2**k,)``, unit norm, ``qubits[0]`` is bit 0)."""
+
+    qubits: tuple[int, ...]
+    vector: ComplexArray
+
+
+@dataclass(frozen=True, slots=True)
+class Save:
+    """The state so far is saved under ``label``; amplitude index bit j is ``qubits[j]`` (-1: an idle qubit, always 0)."""
+
+    what: str
+    label: str
+    qubits: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """True where the bits ``clbits`` (bit 0 first) read ``value``."""
+
+    clbits: tuple[int, ...]
+    value: int
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """Runs ``then`` where ``condition`` holds, else ``otherwise``."""
+
+    condition: Condition
+    then: tuple[Instruction, ...]
+    otherwise: tuple[Instruction, ...] = ()
+
+
+Boundary: TypeAlias = Measure | Reset | Initialize | Save | Branch
+Instruction: TypeAlias = Op | Boundary
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Program:
+    """A circuit with nothing of Qiskit left in it.
+
+    Attributes:
+        num_qubits: the qubits that some instruction touches, numbered densely from 0.
+        num_clbits: classical bits of the circuit, all of them.
+        body: instructions in order.
+        active: ``active[q]`` is the circuit's index of program qubit q; all other circuit qubits stay 0.
+        circuit_qubits: qubits of the circuit, idle ones included.
+        output_qubits: program qubit that holds the user's qubit i at the end (-1: idle); it undoes the layout's permutation.
+        name: the circuit's name, for messages.
+    """
+
+    num_qubits: int
+    num_clbits: int
+    body: tuple[Instruction, ...]
+    active: tuple[int, ...]
+    circuit_qubits: int
+    output_qubits: tuple[int, ...]
+    name: str = ""
+
+
+class Path(Enum):
+    """Which arithmetic a dense block uses."""
+
+    NATIVE = "native"
+    OZAKI = "ozaki"
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """What a step is expected to cost on one device, and which of its limits bounds it."""
+
+    seconds: float = 0.0
+    bytes: float = 0.0
+    flops: float = 0.0
+    passes: float = 0.0
+    bound_by: str = "launch"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TilePass:
+    """One read and one write of the state: every op applied inside tiles of ``2**len(qubits)`` amplitudes."""
+
+    qubits: tuple[int, ...]  # ascending; every op's mixed qubits are among them
+    ops: tuple[Op, ...]
+    prediction: Prediction = field(default_factory=Prediction)
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class HadamardPass:
+    """H on each of ``qubits`` by a fast Walsh-Hadamard transform, scaled by ``2**(-m/2)`` at the last store."""
+
+    qubits: tuple[int, ...]
+    prediction: Prediction = field(default_factory=Prediction)
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DenseBlock:
+    """One ``2**k`` x ``2**k`` matrix on arbitrary targets, by a matrix product."""
+
+    op: Op
+    path: Path = Path.NATIVE
+    num_moduli: int = 0
+    prediction: Prediction = field(default_factory=Prediction)
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Relabel:
+    """Qubits change names: what was on qubit q is on ``permutation[q]`` from here on. No data moves."""
+
+    permutation: tuple[int, ...]
+    prediction: Prediction = field(default_factory=Prediction)
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Prepare:
+    """Writes a product state: qubit q holds ``factors[q, 0]|0> + factors[q, 1]|1>`` (complex128 ``(num_qubits, 2)``)."""
+
+    factors: ComplexArray
+    prediction: Prediction = field(default_factory=Prediction)
+    reason: str = ""
+
+
+Step: TypeAlias = TilePass | HadamardPass | DenseBlock | Relabel | Prepare
