@@ -8,7 +8,7 @@ from qiskit import QuantumCircuit
 
 
 def random_brickwork(num_qubits: int, seed: int = 7, layers: int = 20) -> QuantumCircuit:
-    """Per layer RX, RY, RZ or U of random angles on each qubit, then CX or CZ on pairs (q, q + 1), parities alternating.
+    """Per layer random RX, RY, RZ or U on each qubit, then CX or CZ on pairs (q, q + 1) of alternating parity.
 
     Args:
         num_qubits: width, at least 2.
