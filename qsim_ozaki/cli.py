@@ -1,0 +1,256 @@
+"""The command line: ``qsim-ozaki run, plan, compare``.
+
+In: arguments. Out: text on stdout, one line on stderr and exit code 1 where something is wrong.
+It computes nothing: it calls the public names and prints what they return.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from qsim_ozaki.errors import QsimError
+
+if TYPE_CHECKING:
+    from qiskit import QuantumCircuit
+    from qiskit.providers import JobV1
+    from qiskit.result import Result
+
+    from qsim_ozaki.backend import OzakiBackend
+    from qsim_ozaki.compare import Comparison
+
+LONG_RUN_SECONDS = 1.0  # a bar that appears for less than this only flickers
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    help="Quantum state-vector simulator for Qiskit circuits.",
+)
+
+Source = Annotated[str, typer.Argument(metavar="FILE", help="OpenQASM 2 or 3 file, or family:num_qubits as qft:20.")]
+Engine = Annotated[str | None, typer.Option(help="cpu, or auto for the best there is.")]
+Precision = Annotated[str | None, typer.Option(help="double (complex128) or single (complex64).")]
+Arithmetic = Annotated[str | None, typer.Option(help="auto, native or emulated, for dense blocks.")]
+Threads = Annotated[int | None, typer.Option(help="Worker threads; default all cores.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
+
+
+@app.command()
+def run(
+    file: Source,
+    shots: Annotated[int, typer.Option(help="Samples to draw.")] = 1024,
+    seed: Annotated[int | None, typer.Option(help="Seed of the samples; the same seed gives the same counts.")] = None,
+    engine: Engine = None,
+    precision: Precision = None,
+    arithmetic: Arithmetic = None,
+    threads: Threads = None,
+    top: Annotated[int, typer.Option(help="Outcomes to show.")] = 16,
+    as_json: AsJson = False,
+) -> None:
+    """Runs a circuit and shows a histogram of its outcomes."""
+    circuit = _load(file)
+    measured = _has_measurement(circuit)
+    if not measured:
+        circuit = circuit.measure_all(inplace=False)
+    backend = _backend(engine=engine, precision=precision, arithmetic=arithmetic, threads=threads)
+    start = time.perf_counter()
+    job = backend.run(circuit, shots=shots, **({} if seed is None else {"seed_simulator": seed}))
+    result = _wait(job, backend, circuit)
+    seconds = time.perf_counter() - start
+    counts = result.get_counts()
+    metadata = getattr(result.results[0], "metadata", {}) or {}
+    if as_json:
+        record = {"circuit": circuit.name, "num_qubits": circuit.num_qubits, "shots": shots, "seed": seed}
+        _print_json(record | {"seconds": seconds, "counts": dict(counts), "metadata": dict(metadata)})
+        return
+    size = f"{circuit.num_qubits} qubits, {circuit.size()} instructions, {shots} shots"
+    typer.echo(f"{circuit.name}: {size}, {_duration(seconds)}{_engine_of(metadata)}")
+    if not measured:
+        typer.echo("The circuit measures nothing: every qubit was measured at its end.")
+    typer.echo(histogram(counts, top))
+
+
+@app.command()
+def plan(
+    file: Source,
+    engine: Engine = None,
+    precision: Precision = None,
+    arithmetic: Arithmetic = None,
+    threads: Threads = None,
+) -> None:
+    """Shows how a circuit would run, step by step, without running it."""
+    backend = _backend(engine=engine, precision=precision, arithmetic=arithmetic, threads=threads)
+    typer.echo(backend.plan(_load(file)).explain())
+
+
+@app.command()
+def compare(
+    file: Source,
+    engine: Engine = None,
+    precision: Precision = None,
+    arithmetic: Arithmetic = None,
+    threads: Threads = None,
+    tolerance: Annotated[
+        float | None, typer.Option(help="Difference that counts as equal; default 1e-10, single 1e-4.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compares the final state with Aer's, or with Qiskit's Statevector where Aer is not installed.
+
+    Exit code 2 if the states differ.
+    """
+    from qsim_ozaki.compare import compare as compare_states
+
+    circuit = _load(file)
+    backend = _backend(engine=engine, precision=precision, arithmetic=arithmetic, threads=threads)
+    if tolerance is None:
+        tolerance = 1e-4 if precision == "single" else 1e-10
+    comparison = compare_states(circuit, backend, tolerance)
+    if as_json:
+        from dataclasses import asdict
+
+        _print_json({"circuit": circuit.name} | asdict(comparison))
+    else:
+        typer.echo(comparison_text(circuit.name, comparison))
+    if comparison.divergence is not None or not comparison.largest_difference <= tolerance:
+        raise typer.Exit(2)
+
+
+def histogram(counts: Mapping[str, int], top: int = 16, width: int = 40) -> str:
+    """The ``top`` most frequent outcomes, one line each: bits, count, share, bar; the longest bar is ``width`` long."""
+    shots = sum(counts.values())
+    rows = sorted(counts.items(), key=lambda row: (-row[1], row[0]))
+    lines = []
+    for bits, count in rows[:top]:
+        # eighths of a block: 1 shot in a million still shows a sliver
+        eighths = max(1, round(8 * width * count / rows[0][1]))
+        bar = "█" * (eighths // 8) + " ▏▎▍▌▋▊▉"[eighths % 8].strip()
+        lines.append(f"{bits}  {count:>{len(str(rows[0][1]))}}  {100 * count / shots:5.1f} %  {bar}")
+    if len(rows) > top:
+        rest = sum(count for _, count in rows[top:])
+        lines.append(f"... {len(rows) - top} more outcomes, {rest} shots, {100 * rest / shots:.1f} %")
+    return "\n".join(lines)
+
+
+def comparison_text(name: str, comparison: Comparison) -> str:
+    """A `Comparison` for a reader."""
+    n = comparison.num_qubits
+    lines = [f"{name}: {n} qubits, compared with {comparison.reference}"]
+    width = max(n, len("basis state"))
+    lines.append(f"{'basis state':>{width}}  {'this':^27}  {'reference':^27}")
+    for index, ours, theirs in comparison.amplitudes:
+        bits = format(index, f"0{n}b").rjust(width)
+        lines.append(f"{bits}  {_complex(ours)}  {_complex(theirs)}")
+    lines.append(f"largest difference  {comparison.largest_difference:.3e} at {comparison.at:0{n}b}")
+    lines.append(f"1 - fidelity        {1 - comparison.fidelity:.3e}")
+    found = comparison.divergence
+    if found is None:
+        lines.append("first diverging gate  none")
+    else:
+        where = f"instruction {found.position}, {found.gate} on {', '.join(map(str, found.qubits))}"
+        lines.append(f"first diverging gate  {where}: difference {found.difference:.3e}")
+    lines.append(f"time  this {_duration(comparison.seconds)}, reference {_duration(comparison.reference_seconds)}")
+    return "\n".join(lines)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Entry point: runs a command; our own errors become one line on stderr and exit code 1."""
+    try:
+        app(args=None if arguments is None else list(arguments), prog_name="qsim-ozaki")
+    except QsimError as error:
+        if os.environ.get("QSIM_OZAKI_DEBUG"):
+            raise
+        typer.echo(f"error: {' '.join(str(error).split())}", err=True)
+        sys.exit(1)
+
+
+def _load(file: str) -> QuantumCircuit:
+    from qsim_ozaki.source import load_circuit
+
+    return load_circuit(file)
+
+
+def _backend(**options: Any) -> OzakiBackend:
+    """A backend with the options that were given; it validates them."""
+    from qsim_ozaki.backend import OzakiBackend
+
+    return OzakiBackend(**{name: value for name, value in options.items() if value is not None})
+
+
+def _has_measurement(circuit: QuantumCircuit) -> bool:
+    """Whether ``circuit`` measures anywhere, control flow included."""
+    for instruction in circuit.data:
+        blocks = getattr(instruction.operation, "blocks", ())
+        if instruction.operation.name == "measure" or any(_has_measurement(block) for block in blocks):
+            return True
+    return False
+
+
+def _wait(job: JobV1, backend: OzakiBackend, circuit: QuantumCircuit) -> Result:
+    """The job's result; a progress bar while a long run lasts, Ctrl-C cancels it."""
+    started, pause = time.perf_counter(), 0.001
+    try:
+        while not job.in_final_state() and time.perf_counter() - started < LONG_RUN_SECONDS:
+            time.sleep(pause)
+            pause = min(2 * pause, 0.05)
+        if not job.in_final_state():
+            _show_progress(job, backend.plan(circuit).prediction.seconds, started)
+    except KeyboardInterrupt:
+        job.cancel()
+        typer.echo("cancelled", err=True)
+        raise typer.Exit(130) from None
+    return job.result()
+
+
+def _show_progress(job: JobV1, predicted_seconds: float, started: float) -> None:
+    """A bar of elapsed over predicted seconds, on stderr, until the job ends."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    text = TextColumn(f"of about {_duration(predicted_seconds)} predicted")
+    columns = (TextColumn("running"), BarColumn(), TimeElapsedColumn(), text)
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("run", total=predicted_seconds)
+        while not job.in_final_state():
+            # never full before the end, however wrong the prediction is
+            progress.update(task, completed=min(time.perf_counter() - started, 0.99 * predicted_seconds))
+            time.sleep(0.1)
+
+
+def _engine_of(metadata: Mapping[str, Any]) -> str:
+    """`` on the cpu engine``, where the result says so."""
+    return f" on the {metadata['engine']} engine" if "engine" in metadata else ""
+
+
+def _duration(seconds: float) -> str:
+    """``seconds`` with three digits and a unit that suits."""
+    if seconds < 1:
+        return f"{1e3 * seconds:.3g} ms"
+    return f"{seconds:.3g} s" if seconds < 120 else f"{seconds / 60:.3g} min"
+
+
+def _complex(value: complex) -> str:
+    """``value`` in 27 columns."""
+    return f"{value.real:+.8f} {value.imag:+.8f}i".rjust(27)
+
+
+def _print_json(record: Mapping[str, Any]) -> None:
+    """``record`` as JSON: complex numbers as [real, imaginary], anything else unknown as its text."""
+
+    def convert(value: object) -> object:
+        if isinstance(value, complex):
+            return [value.real, value.imag]
+        return value.item() if hasattr(value, "item") else str(value)
+
+    typer.echo(json.dumps(record, indent=2, default=convert))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,76 @@
+"""Circuits by the names people type: an OpenQASM 2 or 3 file, or ``family:num_qubits``.
+
+In: a text. Out: a `QuantumCircuit`. It may not run or change a circuit.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from qsim_ozaki.errors import QsimError
+
+if TYPE_CHECKING:
+    from qiskit import QuantumCircuit
+
+_FAMILY = re.compile(r"(?P<name>[A-Za-z_]\w*):(?P<num_qubits>\d+)")
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+_VERSION_3 = re.compile(r"\s*OPENQASM\s+3")
+
+
+def load_circuit(text: str) -> QuantumCircuit:
+    """The circuit called ``text``.
+
+    Args:
+        text: path of an OpenQASM 2 or 3 file, or a family of `qsim_ozaki.circuits` and a width, as in ``qft:28``.
+
+    Raises:
+        QsimError: no such file or family, or the file is not OpenQASM that Qiskit's importers take.
+    """
+    path = Path(text)
+    family = _FAMILY.fullmatch(text)
+    if family and not path.exists():
+        from qsim_ozaki.circuits import build
+
+        try:
+            circuit: QuantumCircuit = build(family["name"], int(family["num_qubits"]))
+        except ValueError as error:
+            raise QsimError(str(error)) from error
+        return circuit
+    try:
+        program = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "not a text file"
+        raise QsimError(
+            f"{text}: {reason}. Give an OpenQASM 2 or 3 file, or a family and a width as qft:20."
+        ) from error
+    circuit = _import_qasm3(path, program) if _VERSION_3.match(_COMMENT.sub("", program)) else _import_qasm2(path)
+    circuit.name = path.stem
+    return circuit
+
+
+def _import_qasm2(path: Path) -> QuantumCircuit:
+    """Qiskit's OpenQASM 2 importer, with the gates that its qelib1.inc once had (u0, rxx, ...)."""
+    from qiskit import qasm2
+
+    try:
+        return qasm2.load(path, include_path=(path.parent,), custom_instructions=qasm2.LEGACY_CUSTOM_INSTRUCTIONS)
+    except qasm2.QASM2ParseError as error:
+        raise QsimError(f"{path}: not OpenQASM 2 as Qiskit reads it: {_one_line(error)}") from error
+
+
+def _import_qasm3(path: Path, program: str) -> QuantumCircuit:
+    """Qiskit's OpenQASM 3 importer."""
+    from qiskit import qasm3
+    from qiskit.exceptions import QiskitError
+
+    try:
+        return qasm3.loads(program)
+    except QiskitError as error:
+        raise QsimError(f"{path}: not OpenQASM 3 as Qiskit reads it: {_one_line(error)}") from error
+
+
+def _one_line(error: Exception) -> str:
+    """The message of ``error`` without line ends and without the quotes that QiskitError adds."""
+    return " ".join(str(error).split()).strip("\"'")

@@ -1,0 +1,150 @@
+"""The import rules and the size limits of the house, read from the sources themselves."""
+
+import ast
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+# module: (modules of the package it may import, third parties it may import)
+RULES = {
+    "__init__": ({"backend"}, set()),
+    "cli": ({"backend", "source", "compare", "errors"}, {"qiskit", "typer", "rich"}),
+    "source": ({"circuits", "errors"}, {"qiskit"}),
+    "compare": ({"backend", "errors"}, {"qiskit", "qiskit_aer", "numpy"}),
+    "backend": ({"lower", "execute", "engine", "plan", "sampling", "gates", "ops", "errors"}, {"qiskit", "numpy"}),
+    "lower": ({"gates", "ops", "errors"}, {"qiskit", "numpy"}),
+    "execute": ({"plan", "engine", "sampling", "ops", "errors"}, {"numpy"}),
+    "sampling": ({"errors"}, {"numpy"}),
+    "engine": ({"cost", "errors", "ops"}, {"numpy"}),
+    "plan": ({"fuse", "cost", "ops", "moduli", "errors"}, {"numpy"}),
+    "fuse": ({"ops"}, {"numpy"}),
+    "cpu": ({"cost", "ops", "errors", "_cpu"}, {"numpy", "platformdirs"}),
+    "cost": ({"ops", "moduli", "errors"}, {"numpy"}),
+    "gates": ({"ops"}, {"qiskit", "numpy"}),
+    "ops": ({"errors"}, {"numpy"}),
+    "errors": (set(), set()),
+}
+PUBLIC = {"qsim_ozaki", "qsim_ozaki.circuits"}  # what an example may import
+UNUSUAL_ARGUMENTS = {"cli": "a command's arguments are its options"}  # files whose functions may take more than 7
+
+PACKAGE = sorted((ROOT / "qsim_ozaki").glob("*.py"))
+CIRCUITS = sorted((ROOT / "circuits").glob("*.py"))
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+TESTS = sorted((ROOT / "tests").glob("*.py"))
+SUFFIXES = (".cpp", ".hpp", ".cu", ".cuh", ".h")
+KERNELS = sorted(path for path in (ROOT / "kernels").rglob("*") if path.suffix in SUFFIXES)
+
+
+def name_of(path):
+    return f"{path.parent.name}/{path.name}"
+
+
+def imported(path):
+    """Dotted names that ``path`` imports anywhere; of `from package import name`, the module where name is one."""
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{name_of(path)}:{node.lineno} imports relatively"
+            for alias in node.names:
+                is_module = node.module == "qsim_ozaki" and alias.name in RULES.keys() | {"circuits", "kernels", "_cpu"}
+                names.add(f"{node.module}.{alias.name}" if is_module else node.module)
+    return {name for name in names if name.partition(".")[0] not in sys.stdlib_module_names}
+
+
+def split(names):
+    """(modules of the package, top-level names of third parties)."""
+    ours = {name.split(".")[1] for name in names if name.startswith("qsim_ozaki.")}
+    theirs = {name.partition(".")[0] for name in names} - {"qsim_ozaki"}
+    return ours, theirs
+
+
+def test_there_are_files_to_check():
+    assert len(PACKAGE) > 10
+    assert len(CIRCUITS) > 15
+    assert len(EXAMPLES) >= 3
+    assert len(TESTS) > 5
+    assert len(KERNELS) > 5
+
+
+@pytest.mark.parametrize("path", PACKAGE, ids=name_of)
+def test_module_imports_only_what_its_row_allows(path):
+    assert path.stem in RULES, (
+        f"{path.name} has no row: say what it may import, and why no existing module does its job"
+    )
+    ours, theirs = split(imported(path))
+    allowed_ours, allowed_theirs = RULES[path.stem]
+    assert ours <= allowed_ours
+    assert theirs <= allowed_theirs
+
+
+def test_every_row_has_its_module():
+    assert RULES.keys() == {path.stem for path in PACKAGE}
+
+
+def test_imports_go_one_way():
+    """Kahn's algorithm: a table with a cycle would leave rows over."""
+    left = {module: rule[0] & RULES.keys() for module, rule in RULES.items()}
+    while ready := {module for module, needs in left.items() if not needs & left.keys()}:
+        left = {module: needs for module, needs in left.items() if module not in ready}
+    assert not left, f"these import each other: {sorted(left)}"
+
+
+@pytest.mark.parametrize("path", CIRCUITS, ids=name_of)
+def test_circuits_import_qiskit_and_numpy_only(path):
+    assert imported(path) == set() or split(imported(path))[1] <= {"qiskit", "numpy"}
+    assert split(imported(path))[0] == set()
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=name_of)
+def test_examples_import_public_names_only(path):
+    ours = {name for name in imported(path) if name.partition(".")[0] == "qsim_ozaki"}
+    assert ours <= PUBLIC
+    assert ours
+    assert len(path.read_text().splitlines()) < 40
+
+
+def test_importing_the_package_imports_no_engine_and_no_gpu_library():
+    source = (ROOT / "qsim_ozaki" / "__init__.py").read_text()
+    eager = [node for node in ast.parse(source).body if isinstance(node, (ast.Import, ast.ImportFrom))]
+    names = {alias.name for node in eager for alias in node.names} | {getattr(node, "module", "") for node in eager}
+    assert not names & {"cupy", "qsim_ozaki._cpu", "qsim_ozaki.cpu", "_cpu", "cpu"}
+
+
+@pytest.mark.parametrize("path", PACKAGE + CIRCUITS + EXAMPLES + TESTS, ids=name_of)
+def test_python_sizes(path):
+    text = path.read_text()
+    assert len(text.splitlines()) <= 400
+    for node in ast.walk(ast.parse(text)):
+        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            continue
+        place = f"{name_of(path)}:{node.lineno} {node.name}"
+        assert node.end_lineno - node.lineno < 50, f"{place} is longer than 50 lines"
+        arguments = node.args.posonlyargs + node.args.args + node.args.kwonlyargs
+        count = sum(argument.arg not in ("self", "cls") for argument in arguments)
+        assert count <= 7 or path.stem in UNUSUAL_ARGUMENTS, f"{place} takes {count} arguments"
+
+
+@pytest.mark.parametrize("path", KERNELS, ids=name_of)
+def test_kernel_sizes(path):
+    assert len(path.read_text().splitlines()) <= 300
+
+
+PLANTED = [
+    ("import cupy", "cupy"),
+    ("def f():\n    from qsim_ozaki.backend import OzakiBackend", "backend"),
+    ("from qsim_ozaki import cpu", "cpu"),
+    ("if True:\n    import numpy.linalg as la", "numpy"),
+]
+
+
+@pytest.mark.parametrize(("source", "found"), PLANTED)
+def test_a_planted_import_is_seen(tmp_path, source, found):
+    path = tmp_path / "planted.py"
+    path.write_text(source + "\n")
+    ours, theirs = split(imported(path))
+    assert ours | theirs == {found}
