@@ -4,6 +4,7 @@ import zlib
 
 import numpy as np
 import pytest
+
 from qsim_ozaki.engine import ENGINES, select
 from qsim_ozaki.errors import EngineError
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from qiskit import QuantumCircuit
 from qiskit.quantum_info import Operator, Statevector
+
 from qsim_ozaki.circuits import FAMILIES, build
 from qsim_ozaki.circuits.dense_blocks import dense_blocks
 from qsim_ozaki.circuits.grover import grover
