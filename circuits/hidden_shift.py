@@ -18,7 +18,7 @@ def hidden_shift(num_qubits: int, seed: int = 7) -> QuantumCircuit:
         ValueError: the width is odd; bent functions exist on an even number of bits only.
 
     Source:
-        Roetteler, arXiv:0811.3208, theorem 4.
+        Roetteler, arXiv:0811.3208.
     """
     if num_qubits % 2:
         raise ValueError(f"hidden_shift needs an even number of qubits, not {num_qubits}: no bent function is odd")

@@ -15,7 +15,7 @@ def iqp(num_qubits: int, seed: int = 7) -> QuantumCircuit:
         seed: of a and b; ``metadata["single"]`` is a, ``metadata["pairs"]`` lists (q, r, b).
 
     Source:
-        Bremner, Montanaro, Shepherd, arXiv:1504.07999, equation 2.
+        Bremner, Montanaro, Shepherd, arXiv:1504.07999.
     """
     rng = np.random.default_rng([seed, num_qubits])
     single = [int(a) for a in rng.integers(8, size=num_qubits)]

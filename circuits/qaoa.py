@@ -6,7 +6,7 @@ In: a width, a seed. Out: a QAOA circuit on a random graph, fixed angles. It may
 import numpy as np
 from qiskit import QuantumCircuit
 
-# arXiv:2107.00677, table 1: angles fixed for all 3-regular graphs, by number of layers
+# arXiv:2107.00677: angles fixed for all 3-regular graphs, by number of layers
 GAMMAS = {1: (0.616,), 2: (0.488, 0.898), 3: (0.422, 0.798, 0.937)}
 BETAS = {1: (0.393,), 2: (0.555, 0.293), 3: (0.609, 0.459, 0.235)}
 

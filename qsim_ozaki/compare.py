@@ -118,7 +118,7 @@ def _unitary_part(circuit: QuantumCircuit) -> QuantumCircuit:
 
 def _run_ours(circuit: QuantumCircuit, backend: OzakiBackend) -> State:
     """The final state from ``backend``, ``(2**num_qubits,)``."""
-    from qsim_ozaki.backend import save_statevector
+    from qsim_ozaki.instructions import save_statevector
 
     saving = circuit.copy()
     save_statevector(saving)

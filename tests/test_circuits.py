@@ -201,7 +201,7 @@ def test_hadamard_layers_keep_a_product():
 
 
 def test_quantum_volume_has_heavy_outputs():
-    """Haar-random circuits give heavy outputs with probability (1 + ln 2) / 2 = 0.847, arXiv:1612.05903, section 3."""
+    """Haar-random circuits give heavy outputs with probability (1 + ln 2) / 2 = 0.847, arXiv:1612.05903."""
     heavy = []
     for seed in range(40):
         probabilities = abs(state_of(build("quantum_volume", 6, seed))) ** 2
