@@ -1,0 +1,210 @@
+// module.cpp -- the Python face of the CPU kernels: State and TileProgram. The GIL is released while they work.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+
+#include "buffer.hpp"
+#include "measure.hpp"
+#include "parallel.hpp"
+#include "tile_compile.hpp"
+#include "tile_run.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace {
+
+using qsim::index_t;
+using ComplexIn = nb::ndarray<const qsim::complex_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using IndexIn = nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using RealIn = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+constexpr int kPaddedQubits = 5;            // a state fills at least one vector register of any instruction set
+constexpr std::size_t kStreamingBytes = std::size_t{24} << 20;  // larger states do not stay in a last-level cache
+constexpr int kBlockBitsDouble = 10;        // 16 KiB of amplitudes: half a first-level cache
+
+// Either precision behind one type; `call` is given the amplitudes as std::complex<float or double>*.
+class State {
+  public:
+    State(int num_qubits, bool single)
+        : num_qubits_(num_qubits), single_(single),
+          buffer_(std::make_shared<qsim::Buffer>((std::size_t{1} << padded_qubits()) * (single ? 8 : 16))) {}
+
+    int num_qubits() const { return num_qubits_; }
+    int padded_qubits() const { return std::max(num_qubits_, kPaddedQubits); }
+    bool single() const { return single_; }
+    void* data() const { return buffer_->data(); }
+    std::size_t bytes() const { return (std::size_t{1} << num_qubits_) * (single_ ? 8 : 16); }
+    const std::shared_ptr<qsim::Buffer>& buffer() const { return buffer_; }
+
+    template <class Call>
+    auto visit(Call&& call) const {
+        return single_ ? call(static_cast<std::complex<float>*>(data())) : call(static_cast<std::complex<double>*>(data()));
+    }
+
+  private:
+    int num_qubits_;
+    bool single_;
+    std::shared_ptr<qsim::Buffer> buffer_;
+};
+
+class Program {
+  public:
+    Program(int num_qubits, std::vector<int> qubits, bool single) : num_qubits_(std::max(num_qubits, kPaddedQubits)),
+                                                                    qubits_(std::move(qubits)), single_(single) {}
+
+    void add(int kind, std::vector<int> targets, std::vector<int> controls, index_t ctrl_state, ComplexIn data,
+             std::optional<IndexIn> permutation) {
+        qsim::TileOp op{static_cast<qsim::Kind>(kind), std::move(targets), std::move(controls), ctrl_state, {}, {}, 0, 0};
+        op.data.assign(data.data(), data.data() + data.size());
+        if (permutation)
+            op.permutation.assign(permutation->data(), permutation->data() + permutation->size());
+        if (op.kind != qsim::Kind::kDiagonal) {
+            if (op.kind != qsim::Kind::kHadamard) largest_ = std::max(largest_, static_cast<int>(op.targets.size()));
+            for (int q : op.targets)
+                if (std::find(qubits_.begin(), qubits_.end(), q) == qubits_.end())
+                    throw std::invalid_argument("an operator mixes a qubit outside the tile");
+        }
+        if (op.targets.size() > qsim::kMaxOpQubits) throw std::invalid_argument("an operator has more than 20 targets");
+        ops_.push_back(std::move(op));
+    }
+
+    void finish() {
+        if (double_ || float_) return;
+        if (single_) float_ = compile<float>();
+        else double_ = compile<double>();
+        ops_.clear();
+    }
+
+    void run(State& state, int threads) {
+        finish();
+        if (state.single() != single_ || state.padded_qubits() != num_qubits_)
+            throw std::invalid_argument("a program runs on states of its own width and precision");
+        const bool streaming = state.bytes() >= kStreamingBytes;
+        if (single_) qsim::run_program(*float_, static_cast<float*>(state.data()), threads, streaming);
+        else qsim::run_program(*double_, static_cast<double*>(state.data()), threads, streaming);
+    }
+
+    std::vector<int> sweep_types() {
+        finish();
+        std::vector<int> out;
+        for (const auto& sweep : single_ ? float_->sweeps : double_->sweeps) out.push_back(static_cast<int>(sweep.type));
+        return out;
+    }
+
+  private:
+    template <class Real>
+    std::unique_ptr<qsim::TileProgram<Real>> compile() {
+        const int lanes = qsim::lane_bits(single_);
+        std::vector<bool> inside(num_qubits_, false);
+        for (int q : qubits_) inside[q] = true;
+        for (int q = 0; q + 1 < lanes; ++q) inside[q] = true;
+        // room beside the largest matrix for the lanes and two columns, lowest qubits first
+        const int wanted = std::min(num_qubits_, std::max<int>(qubits_.size(), std::max(lanes, largest_ ? largest_ + lanes + 1 : 0)));
+        int count = static_cast<int>(std::count(inside.begin(), inside.end(), true));
+        for (int q = 0; q < num_qubits_ && count < wanted; ++q)
+            if (!inside[q]) inside[q] = true, ++count;
+        std::vector<int> tile;
+        for (int q = 0; q < num_qubits_; ++q)
+            if (inside[q]) tile.push_back(q);
+        if (static_cast<int>(tile.size()) > qsim::kMaxTile) throw std::invalid_argument("a tile has more than 20 qubits");
+        qsim::TileCompiler<Real> compiler(num_qubits_, tile, lanes, kBlockBitsDouble + (single_ ? 1 : 0));
+        for (auto& op : ops_) compiler.add(std::move(op));
+        return std::make_unique<qsim::TileProgram<Real>>(compiler.finish());
+    }
+
+    int num_qubits_;
+    std::vector<int> qubits_;
+    bool single_;
+    int largest_ = 0;
+    std::vector<qsim::TileOp> ops_;
+    std::unique_ptr<qsim::TileProgram<double>> double_;
+    std::unique_ptr<qsim::TileProgram<float>> float_;
+};
+
+template <class T>
+nb::ndarray<nb::numpy, T, nb::ndim<1>> make_array(std::size_t size) {
+    T* data = new T[size];
+    nb::capsule owner(data, [](void* p) noexcept { delete[] static_cast<T*>(p); });
+    return nb::ndarray<nb::numpy, T, nb::ndim<1>>(data, {size}, owner);
+}
+
+// A view of the amplitudes; it keeps the memory alive, not the State.
+template <class Real>
+nb::object view(const State& state) {
+    auto* keep = new std::shared_ptr<qsim::Buffer>(state.buffer());
+    nb::capsule owner(keep, [](void* p) noexcept { delete static_cast<std::shared_ptr<qsim::Buffer>*>(p); });
+    return nb::cast(nb::ndarray<nb::numpy, std::complex<Real>, nb::ndim<1>>(
+        state.data(), {std::size_t{1} << state.num_qubits()}, owner));
+}
+
+void copy_amplitudes(State& state, const State& from, int threads) {
+    if (state.bytes() != from.bytes()) throw std::invalid_argument("states differ in width or precision");
+    const std::size_t chunk = std::size_t{1} << 20, bytes = from.bytes();
+    nb::gil_scoped_release release;
+    qsim::parallel_chunks((bytes + chunk - 1) / chunk, threads, [&](index_t number, int) {
+        const std::size_t at = number * chunk;
+        std::memcpy(static_cast<char*>(state.data()) + at, static_cast<char*>(from.data()) + at, std::min(chunk, bytes - at));
+    });
+}
+
+}  // namespace
+
+NB_MODULE(_cpu, m) {
+    m.doc() = "CPU kernels: states and tile programs.";
+    m.def("isa", [] { return std::string(qsim::tile_kernels().name); }, "Name of the instruction set the kernels use.");
+
+    nb::class_<State>(m, "State")
+        .def(nb::init<int, bool>(), "num_qubits"_a, "single"_a)
+        .def_prop_ro("num_qubits", &State::num_qubits)
+        .def_prop_ro("single", &State::single)
+        .def("vector", [](const State& s) { return s.single() ? view<float>(s) : view<double>(s); })
+        .def("copy_from", &copy_amplitudes, "other"_a, "threads"_a)
+        .def("prepare", [](State& s, ComplexIn factors, int threads) {
+            if (factors.size() != 2 * static_cast<std::size_t>(s.num_qubits()))
+                throw std::invalid_argument("two factors per qubit are needed");
+            nb::gil_scoped_release release;
+            s.visit([&](auto* amps) { qsim::prepare_product(amps, s.num_qubits(), factors.data(), threads); });
+        }, "factors"_a, "threads"_a)
+        .def("norm", [](const State& s, int threads) {
+            nb::gil_scoped_release release;
+            return s.visit([&](auto* amps) { return qsim::norm_squared(amps, s.num_qubits(), threads); });
+        }, "threads"_a)
+        .def("probabilities", [](const State& s, std::vector<int> qubits, int threads) {
+            auto out = make_array<double>(std::size_t{1} << qubits.size());
+            {
+                nb::gil_scoped_release release;
+                s.visit([&](auto* amps) { qsim::marginal_probabilities(amps, s.num_qubits(), qubits, out.data(), threads); });
+            }
+            return out;
+        }, "qubits"_a, "threads"_a)
+        .def("sample", [](const State& s, RealIn uniforms, int threads) {
+            auto out = make_array<std::int64_t>(uniforms.size());
+            {
+                nb::gil_scoped_release release;
+                s.visit([&](auto* amps) {
+                    qsim::sample_states(amps, s.num_qubits(), uniforms.data(), uniforms.size(), out.data(), threads);
+                });
+            }
+            return out;
+        }, "uniforms"_a, "threads"_a)
+        .def("collapse", [](State& s, int qubit, int outcome, double scale, int threads) {
+            nb::gil_scoped_release release;
+            s.visit([&](auto* amps) { qsim::collapse_qubit(amps, s.num_qubits(), qubit, outcome, scale, threads); });
+        }, "qubit"_a, "outcome"_a, "scale"_a, "threads"_a);
+
+    nb::class_<Program>(m, "TileProgram")
+        .def(nb::init<int, std::vector<int>, bool>(), "num_qubits"_a, "qubits"_a, "single"_a)
+        .def("add", &Program::add, "kind"_a, "targets"_a, "controls"_a, "ctrl_state"_a, "data"_a, "permutation"_a.none())
+        .def("finish", &Program::finish, nb::call_guard<nb::gil_scoped_release>())
+        .def("run", &Program::run, "state"_a, "threads"_a, nb::call_guard<nb::gil_scoped_release>())
+        .def_prop_ro("sweep_types", &Program::sweep_types);
+}

@@ -1,0 +1,13 @@
+// tile_run.hpp -- runs a tile program over a state on several threads.
+#pragma once
+
+#include "tile_program.hpp"
+
+namespace qsim {
+
+template <class Real>
+void run_program(const TileProgram<Real>& program, Real* state, int threads, bool streaming);
+
+int lane_bits(bool single);  // log2 of the amplitudes one vector register holds
+
+}  // namespace qsim
