@@ -46,7 +46,8 @@ std::vector<double> chunk_sums(const std::complex<Real>* state, int num_qubits, 
 }  // namespace
 
 template <class Real>
-void prepare_product(std::complex<Real>* state, int num_qubits, const std::complex<double>* factors, int threads) {
+void prepare_product(std::complex<Real>* state, int num_qubits, const std::complex<double>* factors, bool untouched,
+                     int threads) {
     const int low_bits = std::min(num_qubits, kChunkBits - 2), high_bits = num_qubits - low_bits;
     std::vector<std::complex<double>> low(index_t{1} << low_bits);
     low[0] = 1;
@@ -58,6 +59,7 @@ void prepare_product(std::complex<Real>* state, int num_qubits, const std::compl
     parallel_chunks(index_t{1} << high_bits, threads, [&](index_t high, int) {
         std::complex<double> factor = 1;
         for (int q = 0; q < high_bits; ++q) factor *= factors[2 * (low_bits + q) + bit(high, q)];
+        if (factor == 0.0 && untouched && high) return;
         std::complex<Real>* to = state + (high << low_bits);
         const double a = factor.real(), b = factor.imag();
         for (index_t i = 0; i < low.size(); ++i) {
@@ -152,7 +154,7 @@ void collapse_qubit(std::complex<Real>* state, int num_qubits, int qubit, int ou
 }
 
 #define QSIM_INSTANTIATE(Real)                                                                                            \
-    template void prepare_product(std::complex<Real>*, int, const std::complex<double>*, int);                             \
+    template void prepare_product(std::complex<Real>*, int, const std::complex<double>*, bool, int);                            \
     template double norm_squared(const std::complex<Real>*, int, int);                                                    \
     template void marginal_probabilities(const std::complex<Real>*, int, const std::vector<int>&, double*, int);          \
     template void sample_states(const std::complex<Real>*, int, const double*, index_t, std::int64_t*, int);              \

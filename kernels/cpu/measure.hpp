@@ -9,9 +9,11 @@
 
 namespace qsim {
 
-// state[i] = product over q of factors[q][bit q of i]; `scratch`-free, write-only.
+// state[i] = product over q of factors[q][bit q of i]; write-only. Zeros are not written where all but the first
+// amplitude are known to be zero (`untouched`).
 template <class Real>
-void prepare_product(std::complex<Real>* state, int num_qubits, const std::complex<double>* factors, int threads);
+void prepare_product(std::complex<Real>* state, int num_qubits, const std::complex<double>* factors, bool untouched,
+                     int threads);
 
 template <class Real>
 double norm_squared(const std::complex<Real>* state, int num_qubits, int threads);

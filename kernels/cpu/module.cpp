@@ -10,12 +10,14 @@
 #include <memory>
 #include <optional>
 #include <stdexcept>
+#include <utility>
 
 #include "buffer.hpp"
 #include "measure.hpp"
 #include "parallel.hpp"
 #include "tile_compile.hpp"
 #include "tile_run.hpp"
+#include "tile_search.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -25,6 +27,7 @@ namespace {
 using qsim::index_t;
 using ComplexIn = nb::ndarray<const qsim::complex_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using IndexIn = nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using MaskIn = nb::ndarray<const std::uint64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using RealIn = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 constexpr int kPaddedQubits = 5;            // a state fills at least one vector register of any instruction set
@@ -36,7 +39,10 @@ class State {
   public:
     State(int num_qubits, bool single)
         : num_qubits_(num_qubits), single_(single),
-          buffer_(std::make_shared<qsim::Buffer>((std::size_t{1} << padded_qubits()) * (single ? 8 : 16))) {}
+          buffer_(std::make_shared<qsim::Buffer>((std::size_t{1} << padded_qubits()) * (single ? 8 : 16))) {
+        if (single) *static_cast<float*>(data()) = 1;
+        else *static_cast<double*>(data()) = 1;
+    }
 
     int num_qubits() const { return num_qubits_; }
     int padded_qubits() const { return std::max(num_qubits_, kPaddedQubits); }
@@ -44,6 +50,9 @@ class State {
     void* data() const { return buffer_->data(); }
     std::size_t bytes() const { return (std::size_t{1} << num_qubits_) * (single_ ? 8 : 16); }
     const std::shared_ptr<qsim::Buffer>& buffer() const { return buffer_; }
+
+    // True once: whether every amplitude but the first is known to be zero still. Whoever writes must ask.
+    bool take_untouched() { return std::exchange(untouched_, false); }
 
     template <class Call>
     auto visit(Call&& call) const {
@@ -53,6 +62,7 @@ class State {
   private:
     int num_qubits_;
     bool single_;
+    bool untouched_ = true;
     std::shared_ptr<qsim::Buffer> buffer_;
 };
 
@@ -88,6 +98,7 @@ class Program {
         finish();
         if (state.single() != single_ || state.padded_qubits() != num_qubits_)
             throw std::invalid_argument("a program runs on states of its own width and precision");
+        state.take_untouched();
         const bool streaming = state.bytes() >= kStreamingBytes;
         if (single_) qsim::run_program(*float_, static_cast<float*>(state.data()), threads, streaming);
         else qsim::run_program(*double_, static_cast<double*>(state.data()), threads, streaming);
@@ -149,6 +160,7 @@ nb::object view(const State& state) {
 void copy_amplitudes(State& state, const State& from, int threads) {
     if (state.bytes() != from.bytes()) throw std::invalid_argument("states differ in width or precision");
     const std::size_t chunk = std::size_t{1} << 20, bytes = from.bytes();
+    state.take_untouched();
     nb::gil_scoped_release release;
     qsim::parallel_chunks((bytes + chunk - 1) / chunk, threads, [&](index_t number, int) {
         const std::size_t at = number * chunk;
@@ -162,17 +174,37 @@ NB_MODULE(_cpu, m) {
     m.doc() = "CPU kernels: states and tile programs.";
     m.def("isa", [] { return std::string(qsim::tile_kernels().name); }, "Name of the instruction set the kernels use.");
 
+    m.def("search_tiles", [](MaskIn mixed, MaskIn used, RealIn weights, int num_qubits, int tile_qubits, index_t always) {
+        std::vector<qsim::TileChoice> choices;
+        {
+            nb::gil_scoped_release release;
+            choices = qsim::search_tiles(mixed.data(), used.data(), weights.data(), mixed.size(), num_qubits, tile_qubits, always);
+        }
+        nb::list out;
+        for (const auto& choice : choices) {
+            auto members = make_array<std::int64_t>(choice.members.size());
+            std::copy(choice.members.begin(), choice.members.end(), members.data());
+            out.append(nb::make_tuple(choice.tile, members));
+        }
+        return out;
+    }, "mixed"_a, "used"_a, "weights"_a, "num_qubits"_a, "tile_qubits"_a, "always"_a,
+       "Tiles that cover the operators in few passes: (qubit mask, numbers of the operators) of each pass.");
+
     nb::class_<State>(m, "State")
         .def(nb::init<int, bool>(), "num_qubits"_a, "single"_a)
         .def_prop_ro("num_qubits", &State::num_qubits)
         .def_prop_ro("single", &State::single)
-        .def("vector", [](const State& s) { return s.single() ? view<float>(s) : view<double>(s); })
+        .def("vector", [](State& s) {
+            s.take_untouched();
+            return s.single() ? view<float>(s) : view<double>(s);
+        })
         .def("copy_from", &copy_amplitudes, "other"_a, "threads"_a)
         .def("prepare", [](State& s, ComplexIn factors, int threads) {
             if (factors.size() != 2 * static_cast<std::size_t>(s.num_qubits()))
                 throw std::invalid_argument("two factors per qubit are needed");
+            const bool untouched = s.take_untouched();
             nb::gil_scoped_release release;
-            s.visit([&](auto* amps) { qsim::prepare_product(amps, s.num_qubits(), factors.data(), threads); });
+            s.visit([&](auto* amps) { qsim::prepare_product(amps, s.num_qubits(), factors.data(), untouched, threads); });
         }, "factors"_a, "threads"_a)
         .def("norm", [](const State& s, int threads) {
             nb::gil_scoped_release release;
@@ -197,6 +229,7 @@ NB_MODULE(_cpu, m) {
             return out;
         }, "uniforms"_a, "threads"_a)
         .def("collapse", [](State& s, int qubit, int outcome, double scale, int threads) {
+            s.take_untouched();
             nb::gil_scoped_release release;
             s.visit([&](auto* amps) { qsim::collapse_qubit(amps, s.num_qubits(), qubit, outcome, scale, threads); });
         }, "qubit"_a, "outcome"_a, "scale"_a, "threads"_a);

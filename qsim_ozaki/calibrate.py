@@ -1,0 +1,132 @@
+"""Measures a CPU once, in about a second, and keeps the record in a file.
+
+In: thread count, memory. Out: a `Device`. The file is named by processor, instruction set, threads and version.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
+import platformdirs
+
+import qsim_ozaki._cpu as _cpu
+from qsim_ozaki.cost import Device
+from qsim_ozaki.ops import Kind, Op
+
+STATE_QUBITS = 22  # 64 MiB: beyond a core's caches, small enough to be quick
+ARITHMETIC_QUBITS = 16  # 1 MiB: resident in a core's second-level cache or close to it
+TILE_QUBITS = 13
+SWEEPS_PER_LAYER = 5  # of TILE_QUBITS rotations: lanes, then three positions at a time
+REPEATS = 3
+KINDS = {Kind.DIAGONAL: 0, Kind.PERMUTATION: 1, Kind.HADAMARD: 2, Kind.UNITARY: 3}
+
+
+@cache
+def _measured(threads: int) -> dict[str, float]:
+    """Rates of this machine, from the cache file or measured now."""
+    name = f"{processor()} {_cpu.isa()} {threads} threads {version('qsim-ozaki')}"
+    file = platformdirs.user_cache_path("qsim-ozaki") / "devices.json"
+    try:
+        known: dict[str, dict[str, float]] = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        known = {}
+    if set(known.get(name, ())) != {*RATES}:
+        known[name] = {key: measure(threads) for key, measure in RATES.items()}
+        _write_atomically(file, json.dumps(known, indent=1))
+    return known[name]
+
+
+def cpu_device(threads: int, memory_bytes: int) -> Device:
+    """The record of this machine for ``threads`` threads; `memory_bytes` is what a state may take."""
+    return Device(name=processor(), memory_bytes=memory_bytes, int8_ops_per_s=0, **_measured(threads))
+
+
+def processor() -> str:
+    """The processor's name as the operating system gives it."""
+    try:
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()
+
+
+def _best_seconds(num_qubits: int, ops: Sequence[Op], precision: str, threads: int) -> float:
+    """Least of a few runs of ``ops`` as one tile pass on a random product state."""
+    state = _cpu.State(num_qubits, precision == "single")
+    angles = np.random.default_rng(1).uniform(0.3, 1.2, num_qubits)
+    state.prepare(np.stack([np.cos(angles), 1j * np.sin(angles)], 1).reshape(-1), threads)
+    program = tile_program(num_qubits, range(min(num_qubits, TILE_QUBITS)), precision, ops)
+    program.run(state, threads)
+    times = []
+    for _ in range(REPEATS):
+        start = time.perf_counter()
+        program.run(state, threads)
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
+def tile_program(num_qubits: int, qubits: Iterable[int], precision: str, ops: Iterable[Op]) -> _cpu.TileProgram:
+    """``ops`` as a program of the extension that runs inside tiles over ``qubits``."""
+    program = _cpu.TileProgram(num_qubits, list(qubits), precision == "single")
+    for op in ops:
+        data = np.ascontiguousarray(op.data).reshape(-1)
+        program.add(KINDS[op.kind], op.targets, op.controls, op.ctrl_state, data, op.permutation)
+    return program
+
+
+def _extra_seconds(ops: Sequence[Op], precision: str, threads: int) -> float:
+    """Seconds that ``ops`` add to a pass over a cache-resident state."""
+    with_ops = _best_seconds(ARITHMETIC_QUBITS, ops, precision, threads)
+    return max(with_ops - _best_seconds(ARITHMETIC_QUBITS, [], precision, threads), 1e-9)
+
+
+def _dense(count: int) -> list[Op]:
+    """``count`` random two-qubit unitaries on vertical qubits of a tile."""
+    rng = np.random.default_rng(2)
+    ops = []
+    for number in range(count):
+        matrix = np.linalg.qr(rng.normal(size=(4, 4)) + 1j * rng.normal(size=(4, 4)))[0]
+        ops.append(Op(Kind.UNITARY, (4 + number % 7, 5 + number % 7), matrix))
+    return ops
+
+
+def _rotations(count: int) -> list[Op]:
+    """``count`` layers of real rotations on all qubits of a tile."""
+    matrix = np.array([[np.cos(0.7), -np.sin(0.7)], [np.sin(0.7), np.cos(0.7)]], complex)
+    return [Op(Kind.UNITARY, (q,), matrix) for _ in range(count) for q in range(TILE_QUBITS)]
+
+
+def _flops_per_s(precision: str, threads: int) -> float:
+    return 20 * 32.0 * 2**ARITHMETIC_QUBITS / _extra_seconds(_dense(20), precision, threads)
+
+
+RATES: dict[str, Callable[[int], float]] = {
+    "bandwidth_bytes_per_s": lambda threads: 32 * 2.0**STATE_QUBITS / _best_seconds(STATE_QUBITS, [], "double", threads),
+    "fp64_flops_per_s": lambda threads: _flops_per_s("double", threads),
+    "fp32_flops_per_s": lambda threads: _flops_per_s("single", threads),
+    "cache_bandwidth_bytes_per_s": lambda threads: (
+        4 * SWEEPS_PER_LAYER * 32 * 2.0**ARITHMETIC_QUBITS / _extra_seconds(_rotations(4), "double", threads)
+    ),
+    "launch_seconds": lambda threads: _best_seconds(5, [], "double", threads),
+}
+
+
+def _write_atomically(file: Path, text: str) -> None:
+    """Writes ``text`` so that a reader sees the old file or the new one; a folder that is read-only is no error."""
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile("w", dir=file.parent, delete=False, encoding="utf-8") as temporary:
+            temporary.write(text)
+        Path(temporary.name).replace(file)
+    except OSError:
+        return

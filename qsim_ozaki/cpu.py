@@ -1,0 +1,144 @@
+"""The CPU engine: states and tile programs of the C++ extension `_cpu`.
+
+In: steps of a plan. Out: amplitudes, probabilities, samples. It decides nothing and never touches Qiskit.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+import qsim_ozaki._cpu as _cpu
+from qsim_ozaki import calibrate
+from qsim_ozaki.cost import Device, amplitude_bytes
+from qsim_ozaki.engine import State
+from qsim_ozaki.errors import CapacityError
+from qsim_ozaki.ops import DenseBlock, HadamardPass, Kind, Op, Path, Prepare, Step, TilePass
+
+
+class CpuState:
+    """Amplitudes in host memory; index bit q is qubit q."""
+
+    def __init__(self, num_qubits: int, precision: str) -> None:
+        self.num_qubits = num_qubits
+        self.precision = precision
+        self.native = _cpu.State(num_qubits, precision == "single")
+
+
+class CpuEngine:
+    """Runs steps with the kernels of `_cpu` on ``threads`` threads."""
+
+    name = "cpu"
+
+    def __init__(self, threads: int, max_memory_bytes: int) -> None:
+        self.threads = threads or available_threads()
+        self.max_memory_bytes = max_memory_bytes
+
+    def device(self) -> Device:
+        """The calibrated record of this machine."""
+        return calibrate.cpu_device(self.threads, self.max_memory_bytes or available_memory_bytes())
+
+    def allocate(self, num_qubits: int, precision: str) -> CpuState:
+        """A new state |0...0>.
+
+        Raises:
+            CapacityError: it does not fit the memory limit, or memory this process may still use.
+        """
+        free = available_memory_bytes()
+        limit = min(free, self.max_memory_bytes) if self.max_memory_bytes else free
+        needed = amplitude_bytes(precision) << num_qubits
+        if needed > limit:
+            raise CapacityError(f"{num_qubits} qubits need {needed} bytes; {limit} bytes are available")
+        return CpuState(num_qubits, precision)
+
+    def load(self, vector: NDArray[np.complexfloating], precision: str) -> CpuState:
+        """A new state holding ``vector`` (any complex dtype, ``(2**n,)``)."""
+        state = self.allocate(vector.size.bit_length() - 1, precision)
+        state.native.vector()[:] = vector
+        return state
+
+    def copy(self, state: State) -> CpuState:
+        """An independent copy of ``state``."""
+        out = self.allocate(state.num_qubits, state.precision)
+        out.native.copy_from(_native(state), self.threads)
+        return out
+
+    def run_step(self, state: State, step: Step) -> None:
+        """Does ``step`` in place."""
+        if isinstance(step, Prepare):
+            _native(state).prepare(np.ascontiguousarray(step.factors).reshape(-1), self.threads)
+        elif isinstance(step, TilePass):
+            self._run_tile(state, step.qubits, step.ops)
+        elif isinstance(step, HadamardPass):
+            self._run_tile(state, step.qubits, [Op(Kind.HADAMARD, step.qubits, np.empty(0, complex))])
+        elif isinstance(step, DenseBlock) and step.path is Path.NATIVE:
+            self._run_tile(state, tuple(sorted(step.op.targets)), [step.op])
+        else:
+            raise AssertionError(f"the CPU engine has no step {step}")
+
+    def _run_tile(self, state: State, qubits: Sequence[int], ops: Sequence[Op]) -> None:
+        program = calibrate.tile_program(state.num_qubits, qubits, state.precision, ops)
+        program.run(_native(state), self.threads)
+
+    def vector(self, state: State) -> NDArray[np.complexfloating]:
+        """The amplitudes: a view of the state's memory, which stays alive as long as the view."""
+        return cast("NDArray[np.complexfloating]", _native(state).vector())
+
+    def norm(self, state: State) -> float:
+        """Squared 2-norm of the state."""
+        return float(_native(state).norm(self.threads))
+
+    def probabilities(self, state: State, qubits: Sequence[int]) -> NDArray[np.float64]:
+        """Marginal probabilities ``(2**len(qubits),)``; index bit j is ``qubits[j]``."""
+        return cast("NDArray[np.float64]", _native(state).probabilities(list(qubits), self.threads))
+
+    def sample(self, state: State, uniforms: NDArray[np.float64]) -> NDArray[np.int64]:
+        """The basis state at which the cumulative probability passes each of ``uniforms`` times the norm."""
+        return cast("NDArray[np.int64]", _native(state).sample(np.ascontiguousarray(uniforms), self.threads))
+
+    def collapse(self, state: State, qubit: int, outcome: int, scale: float) -> None:
+        """Zeroes the amplitudes whose ``qubit`` is not ``outcome``, multiplies the others by ``scale``."""
+        _native(state).collapse(qubit, outcome, scale, self.threads)
+
+
+def create(threads: int = 0, max_memory_bytes: int = 0) -> CpuEngine:
+    """The CPU engine on ``threads`` threads (0: all cores this process may use)."""
+    return CpuEngine(threads, max_memory_bytes)
+
+
+def available_threads() -> int:
+    """Cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def available_memory_bytes() -> int:
+    """Memory a new state may take: what the kernel calls available, within the container's limit."""
+    try:
+        with open("/proc/meminfo", encoding="ascii") as lines:  # noqa: PTH123
+            fields = dict(line.split(":", 1) for line in lines)
+        free = int(fields["MemAvailable"].split()[0]) * 1024
+    except (OSError, KeyError):
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return min(free, _container_free_bytes())
+
+
+def _container_free_bytes() -> int:
+    """What the control group leaves, or a very large number where it sets no limit."""
+    try:
+        with open("/sys/fs/cgroup/memory.max", encoding="ascii") as limit:  # noqa: PTH123
+            maximum = int(limit.read())
+        with open("/sys/fs/cgroup/memory.current", encoding="ascii") as current:  # noqa: PTH123
+            return maximum - int(current.read())
+    except (OSError, ValueError):
+        return 1 << 62
+
+
+def _native(state: State) -> _cpu.State:
+    assert isinstance(state, CpuState)
+    return state.native
