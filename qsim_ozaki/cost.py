@@ -1,11 +1,14 @@
 """The device record and the cost model: predicted bytes, operations and seconds of a step.
 
-In: a `Device` and a step. Out: a `Prediction`. It measures nothing and chooses nothing.
+In: a `Device` and a step's ops. Out: a `Prediction`. It measures nothing and chooses nothing.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+
+from qsim_ozaki.ops import Kind, Op, Prediction
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +26,8 @@ class Device:
         launch_seconds: fixed cost of one step.
         tile_qubits: qubits of the largest tile that stays in the fast memory, complex128.
         line_qubits: lowest qubits that make one memory transaction, complex128; always in a tile.
+        overlap: share of memory time that hides behind arithmetic: 0 where a core gathers, computes and scatters in
+            turn, 1 where other blocks compute meanwhile.
     """
 
     name: str
@@ -35,3 +40,115 @@ class Device:
     launch_seconds: float
     tile_qubits: int = 13
     line_qubits: int = 2
+    overlap: float = 0.0
+
+    def tile_for(self, precision: str) -> int:
+        """Qubits of a tile in ``precision``: the same bytes hold one more qubit in single."""
+        return self.tile_qubits + (precision == "single")
+
+    def line_for(self, precision: str) -> int:
+        """Lowest qubits of one memory transaction in ``precision``."""
+        return self.line_qubits + (precision == "single")
+
+
+def amplitude_bytes(precision: str) -> int:
+    """Bytes of one amplitude: 16 for ``"double"``, 8 for ``"single"``."""
+    return 8 if precision == "single" else 16
+
+
+def state_bytes(num_qubits: int, precision: str) -> int:
+    """Bytes of a state."""
+    return amplitude_bytes(precision) << num_qubits
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What ops cost per amplitude inside a tile."""
+
+    flops: float
+    sweeps: float
+
+
+def tile_work(ops: Sequence[Op]) -> Work:
+    """Flops and sweeps per amplitude of ``ops`` run inside a tile.
+
+    Rotations go three to a sweep, diagonals all to one sweep per layer, a matrix costs 8 flops per entry of a row.
+    """
+    flops = sweeps = 0.0
+    for op in ops:
+        if op.kind is Kind.DIAGONAL:
+            continue
+        share = 0.5 ** len(op.controls)
+        size = 1 << len(op.targets)
+        if op.kind is Kind.HADAMARD:
+            flops += 4 * len(op.targets) * share
+            sweeps += len(op.targets) / 3 * share
+        elif op.kind is Kind.PERMUTATION:
+            sweeps += 0.0 if op.name == "swap" else share
+        elif size == 2 and not op.controls:
+            flops += 4
+            sweeps += 1 / 3
+        else:
+            flops += 8 * size * share
+            sweeps += share
+    layers = phase_layers(ops)
+    return Work(flops + 16 * layers, sweeps + layers)
+
+
+def phase_layers(ops: Iterable[Op]) -> int:
+    """How many sweeps the diagonals of ``ops`` need: one for all that no mixing op separates."""
+    level: dict[int, int] = {}  # per qubit: sweeps already needed before what comes next on it
+    has_phase: dict[int, bool] = {}
+    used: set[int] = set()
+    for op in ops:
+        qubits = op.qubits
+        start = max((level.get(q, 0) for q in qubits), default=0)
+        if op.kind is Kind.DIAGONAL:
+            used.add(start)
+            for q in qubits:
+                level[q] = start
+                has_phase[q] = True
+        else:
+            for q in qubits:
+                level[q] = start + (1 if has_phase.get(q) else 0)
+                has_phase[q] = False
+    return len(used)
+
+
+def predict_tile(ops: Sequence[Op], num_qubits: int, precision: str, device: Device) -> Prediction:
+    """What one tile pass with ``ops`` costs."""
+    amps = 2.0**num_qubits
+    moved = 2 * amplitude_bytes(precision)
+    work = tile_work(ops)
+    rate = device.fp32_flops_per_s if precision == "single" else device.fp64_flops_per_s
+    arithmetic, cache = work.flops * amps / rate, work.sweeps * amps * moved / device.cache_bandwidth_bytes_per_s
+    return combine(moved * amps, work.flops * amps, arithmetic, cache, device, state_bytes(num_qubits, precision))
+
+
+def predict_prepare(num_qubits: int, precision: str, device: Device) -> Prediction:
+    """What writing a product state costs: half a pass."""
+    size = state_bytes(num_qubits, precision)
+    return combine(size, 6 * 2.0**num_qubits, 0, 0, device, size)
+
+
+def combine(
+    moved_bytes: float, flops: float, arithmetic: float, cache: float, device: Device, size: float
+) -> Prediction:
+    """A prediction from memory, arithmetic and cache seconds; the largest part names the bound."""
+    memory = moved_bytes / device.bandwidth_bytes_per_s
+    inside = max(arithmetic, cache)
+    seconds = max(memory, inside) + (1 - device.overlap) * min(memory, inside) + device.launch_seconds
+    parts = {"memory": memory, "arithmetic": arithmetic, "cache": cache, "launch": device.launch_seconds}
+    return Prediction(seconds, moved_bytes, flops, moved_bytes / (2 * size), max(parts, key=lambda name: parts[name]))
+
+
+def total(predictions: Iterable[Prediction]) -> Prediction:
+    """The sum of ``predictions``; the bound is that of the costliest."""
+    items = list(predictions)
+    return Prediction(
+        sum(p.seconds for p in items),
+        sum(p.bytes for p in items),
+        sum(p.flops for p in items),
+        sum(p.passes for p in items),
+        max(items, key=lambda p: p.seconds).bound_by if items else "launch",
+    )

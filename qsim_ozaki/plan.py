@@ -6,21 +6,51 @@ In: unitary ops of one segment, a `Device`, `PlanOptions`. Out: a `Plan`. A pure
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from qsim_ozaki.cost import Device
-from qsim_ozaki.ops import Op, Prediction, Step
+import numpy as np
+
+import qsim_ozaki._cpu as _cpu
+from qsim_ozaki.cost import Device, predict_prepare, predict_tile, state_bytes, total
+from qsim_ozaki.explain import explain_steps
+from qsim_ozaki.fuse import fuse, one_qubit_matrix
+from qsim_ozaki.ops import (
+    HADAMARD_MATRIX,
+    DenseBlock,
+    HadamardPass,
+    Kind,
+    Op,
+    Path,
+    Prediction,
+    Prepare,
+    Relabel,
+    Step,
+    TilePass,
+)
+
+DENSE_BLOCK_QUBITS = 7  # matrices from this size on make a step of their own: arithmetic hides the pass
+SWAP_PERMUTATION = (0, 2, 1, 3)
 
 
 @dataclass(frozen=True, slots=True)
 class PlanOptions:
-    """What the user asked of the planner."""
+    """What the user asked of the planner.
 
-    precision: str = "double"  # or "single"
-    arithmetic: str = "auto"  # or "native", "emulated"
-    accuracy: float | None = None  # requested relative error bound of one dense block, None: FP64 parity
-    from_zero: bool = False  # the segment starts from |0...0>, so the first pass may be a Prepare
+    Attributes:
+        precision: ``"double"`` (complex128) or ``"single"`` (complex64).
+        arithmetic: ``"auto"``, ``"native"`` or ``"emulated"``, for dense blocks.
+        accuracy: requested relative error bound of one dense block; None asks for FP64 parity.
+        from_zero: the segment starts from |0...0>, so the first step may write a product state.
+        max_fused_qubits: matrices on at most this many qubits absorb neighbouring gates.
+        restore_order: the plan ends with program qubit q on physical qubit q.
+    """
+
+    precision: str = "double"
+    arithmetic: str = "auto"
+    accuracy: float | None = None
+    from_zero: bool = False
     max_fused_qubits: int = 2
+    restore_order: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,10 +77,14 @@ class Plan:
 
     def explain(self) -> str:
         """A table: per step what it does, on which qubits, by which path and why, passes, bytes, seconds, bound; totals."""
-        raise NotImplementedError
+        return explain_steps(
+            self.num_qubits, self.steps, self.prediction, self.device, self.options.precision, self.memory_bytes
+        )
 
 
-def plan(ops: Sequence[Op], num_qubits: int, device: Device, options: PlanOptions, position: Sequence[int] | None = None) -> Plan:
+def plan(
+    ops: Sequence[Op], num_qubits: int, device: Device, options: PlanOptions, position: Sequence[int] | None = None
+) -> Plan:
     """Fuses ``ops``, chooses tiles and paths, and predicts each step.
 
     Args:
@@ -59,5 +93,150 @@ def plan(ops: Sequence[Op], num_qubits: int, device: Device, options: PlanOption
         device: measured or made up.
         options: what was asked.
         position: physical qubit of each program qubit at the start (None: the same).
+
+    Returns:
+        The plan. Its steps cover the ops in an order that commutes.
     """
-    raise NotImplementedError
+    start = tuple(range(num_qubits)) if position is None else tuple(position)
+    relabelled, final = relabel_swaps(ops, start)
+    steps: list[Step] = []
+    if final != start:
+        steps.append(_relabel(start, final))
+    fused = fuse(relabelled, num_qubits, options.max_fused_qubits)
+    if options.from_zero:
+        prepare, fused = absorb_product(fused, num_qubits)
+        prediction = predict_prepare(num_qubits, options.precision, device)
+        steps.append(replace(prepare, prediction=prediction, reason="one write of a product state"))
+    if options.restore_order:
+        fused += order_swaps(final)
+        final = tuple(range(num_qubits))
+    steps += choose_passes(fused, num_qubits, device, options)
+    prediction = total(step.prediction for step in steps)
+    memory = state_bytes(num_qubits, options.precision)
+    return Plan(num_qubits, tuple(steps), final, device, options, prediction, memory)
+
+
+def relabel_swaps(ops: Sequence[Op], position: tuple[int, ...]) -> tuple[list[Op], tuple[int, ...]]:
+    """``ops`` on physical qubits with every uncontrolled SWAP turned into a change of names."""
+    place = list(position)
+    out = []
+    for op in ops:
+        if is_swap(op):
+            a, b = op.targets
+            place[a], place[b] = place[b], place[a]
+        else:
+            out.append(_move(op, place))
+    return out, tuple(place)
+
+
+def is_swap(op: Op) -> bool:
+    """Whether ``op`` exchanges two qubits and does nothing else."""
+    if op.kind is not Kind.PERMUTATION or len(op.targets) != 2 or op.controls:
+        return False
+    assert op.permutation is not None
+    return tuple(op.permutation) == SWAP_PERMUTATION and bool(np.all(op.data == 1))
+
+
+def _move(op: Op, place: Sequence[int]) -> Op:
+    targets = tuple(place[q] for q in op.targets)
+    controls = tuple(place[q] for q in op.controls)
+    if targets == op.targets and controls == op.controls:
+        return op
+    return Op(op.kind, targets, op.data, controls, op.ctrl_state, op.permutation, op.name)
+
+
+def _relabel(start: Sequence[int], final: Sequence[int]) -> Relabel:
+    moved = [0] * len(start)
+    for before, after in zip(start, final, strict=True):
+        moved[before] = after
+    return Relabel(tuple(moved), reason="SWAPs change names, no data")
+
+
+def order_swaps(final: Sequence[int]) -> list[Op]:
+    """SWAPs of physical qubits after which program qubit q is on physical qubit q."""
+    holder = [0] * len(final)  # program qubit on each physical qubit
+    for q, p in enumerate(final):
+        holder[p] = q
+    swaps = []
+    for p in range(len(holder)):
+        while holder[p] != p:
+            other = holder[p]
+            swaps.append(
+                Op(Kind.PERMUTATION, (p, other), np.ones(4, complex), permutation=np.array(SWAP_PERMUTATION), name="swap")
+            )
+            holder[p], holder[other] = holder[other], holder[p]
+    return swaps
+
+
+def absorb_product(ops: Sequence[Op], num_qubits: int) -> tuple[Prepare, list[Op]]:
+    """The product state that the leading one-qubit gates make of |0...0>, and the ops that are left."""
+    factors = np.zeros((num_qubits, 2), complex)
+    factors[:, 0] = 1
+    touched = [False] * num_qubits
+    left = []
+    for op in ops:
+        matrix = one_qubit_matrix(op)
+        if matrix is not None and not touched[op.targets[0]]:
+            q = op.targets[0]
+            factors[q] = np.array(matrix).reshape(2, 2) @ factors[q]
+        else:
+            left.append(op)
+            for q in op.qubits:
+                touched[q] = True
+    return Prepare(factors), left
+
+
+def choose_passes(ops: Sequence[Op], num_qubits: int, device: Device, options: PlanOptions) -> list[Step]:
+    """Steps that cover ``ops``: tiles that take the most work first, matrices too large for a tile apart."""
+    if not ops:
+        return []
+    line = min(device.line_for(options.precision), num_qubits)
+    tile = min(max(device.tile_for(options.precision), line + 1), num_qubits)
+    mixed = np.array([_mask(op.mixed_qubits) for op in ops], np.uint64)
+    used = np.array([_mask(op.qubits) for op in ops], np.uint64)
+    weights = np.array([1.0 if op.mixed_qubits else 0.01 for op in ops])
+    steps: list[Step] = []
+    for mask, members in _cpu.search_tiles(mixed, used, weights, num_qubits, tile, (1 << line) - 1):
+        chosen = [ops[k] for k in members]
+        qubits = tuple(q for q in range(num_qubits) if mask >> q & 1)
+        steps += _steps_of(qubits, chosen, num_qubits, device, options)
+    return steps
+
+
+def _steps_of(
+    qubits: tuple[int, ...], ops: list[Op], num_qubits: int, device: Device, options: PlanOptions
+) -> list[Step]:
+    """One pass, or several where matrices in it are large enough to be steps of their own."""
+    steps: list[Step] = []
+    run: list[Op] = []
+
+    def close() -> None:
+        if run:
+            steps.append(_pass(qubits, list(run), num_qubits, device, options))
+            run.clear()
+
+    for op in ops:
+        if op.kind is Kind.UNITARY and len(op.targets) >= DENSE_BLOCK_QUBITS:
+            close()
+            prediction = predict_tile([op], num_qubits, options.precision, device)
+            reason = f"{1 << len(op.targets)} x {1 << len(op.targets)} matrix product"
+            steps.append(DenseBlock(op, Path.NATIVE, 0, prediction, reason))
+        else:
+            run.append(op)
+    close()
+    return steps
+
+
+def _pass(qubits: tuple[int, ...], ops: list[Op], num_qubits: int, device: Device, options: PlanOptions) -> Step:
+    prediction = predict_tile(ops, num_qubits, options.precision, device)
+    if all(op.kind is Kind.UNITARY and not op.controls and np.array_equal(op.data, HADAMARD_MATRIX) for op in ops):
+        targets = tuple(sorted(op.targets[0] for op in ops))
+        return HadamardPass(targets, prediction, "only Hadamards: additions, one scale")
+    return TilePass(qubits, tuple(ops), prediction, f"{len(ops)} ops fit a tile of {len(qubits)} qubits")
+
+
+def _mask(qubits: Sequence[int]) -> int:
+    out = 0
+    for q in qubits:
+        out |= 1 << q
+    return out

@@ -1,0 +1,111 @@
+"""A plan as text.
+
+In: steps with predictions. Out: a table. It decides nothing.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from qsim_ozaki.cost import Device
+from qsim_ozaki.ops import DenseBlock, HadamardPass, Prediction, Prepare, Relabel, Step, TilePass
+
+HEADER = ("step", "what", "qubits", "path", "passes", "moved", "time", "bound", "why")
+
+
+def explain_steps(
+    num_qubits: int, steps: Sequence[Step], totals: Prediction, device: Device, precision: str, memory_bytes: int
+) -> str:
+    """The table of ``steps`` with a line of totals and one on memory."""
+    rows = [HEADER]
+    for number, step in enumerate(steps, 1):
+        p = step.prediction
+        rows.append(
+            (
+                str(number),
+                describe(step),
+                format_qubits(step_qubits(step)),
+                path_of(step),
+                f"{p.passes:.1f}",
+                format_bytes(p.bytes),
+                format_seconds(p.seconds),
+                p.bound_by if p.seconds else "-",
+                step.reason,
+            )
+        )
+    widths = [max(len(row[k]) for row in rows) for k in range(len(HEADER))]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    lines.insert(1, "  ".join("-" * width for width in widths))
+    fits = "fits" if memory_bytes <= device.memory_bytes else "DOES NOT FIT"
+    lines += [
+        "",
+        f"total: {totals.passes:.1f} passes, {format_bytes(totals.bytes)} moved, {totals.flops / 1e9:.3g} Gflop, "
+        f"{format_seconds(totals.seconds)} predicted on {device.name}",
+        f"state: {num_qubits} qubits, {precision}, {format_bytes(memory_bytes)}; "
+        f"{format_bytes(device.memory_bytes)} available ({fits})",
+    ]
+    return "\n".join(lines)
+
+
+def describe(step: Step) -> str:
+    """What a step does, in a few words."""
+    if isinstance(step, TilePass):
+        names = Counter(op.name or op.kind.name.lower() for op in step.ops)
+        return "TilePass " + ", ".join(f"{count} {name}" for name, count in names.most_common(4))
+    if isinstance(step, HadamardPass):
+        return f"HadamardPass of {len(step.qubits)}"
+    if isinstance(step, DenseBlock):
+        return f"DenseBlock k={len(step.op.targets)}"
+    if isinstance(step, Prepare):
+        return "Prepare product state"
+    return "Relabel"
+
+
+def step_qubits(step: Step) -> tuple[int, ...]:
+    """The qubits a step's row names."""
+    if isinstance(step, DenseBlock):
+        return tuple(sorted(step.op.targets))
+    if isinstance(step, Prepare):
+        return tuple(range(len(step.factors)))
+    if isinstance(step, Relabel):
+        return tuple(q for q, p in enumerate(step.permutation) if q != p)
+    return step.qubits
+
+
+def path_of(step: Step) -> str:
+    """Which arithmetic a step uses."""
+    if isinstance(step, DenseBlock):
+        return step.path.value if not step.num_moduli else f"{step.path.value} ({step.num_moduli} moduli)"
+    return "none" if isinstance(step, Relabel) else "native"
+
+
+def format_qubits(qubits: Sequence[int]) -> str:
+    """Runs as ranges: 0-3,7."""
+    parts: list[str] = []
+    start = previous = None
+    for q in [*qubits, None]:
+        if previous is not None and q == previous + 1:
+            previous = q
+            continue
+        if start is not None:
+            parts.append(str(start) if start == previous else f"{start}-{previous}")
+        start = previous = q
+    return ",".join(parts) or "-"
+
+
+def format_bytes(count: float) -> str:
+    """Bytes with a binary unit."""
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
+        if count < 1024 or unit == "TiB":
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1024
+    raise AssertionError
+
+
+def format_seconds(seconds: float) -> str:
+    """Seconds with a fitting unit."""
+    for scale, unit in ((1, "s"), (1e-3, "ms"), (1e-6, "us")):
+        if seconds >= scale:
+            return f"{seconds / scale:.3g} {unit}"
+    return "0" if not seconds else f"{seconds * 1e9:.3g} ns"
