@@ -4,27 +4,10 @@
 
 #include "simd.hpp"
 #include "tile_program.hpp"
+#include "visit.hpp"
 
 namespace qsim {
 namespace QSIM_ISA {
-
-// The vectors a controlled sweep on `targets` visits: numbers with targets 0 and controls at their value.
-struct Visit {
-    std::uint8_t fixed[kMaxTile];  // targets and vertical controls, ascending
-    int num_fixed = 0;
-    index_t value = 0;  // of the controls
-    index_t groups = 0;
-
-    Visit(const Sweep& sweep, int vector_bits) {
-        std::uint32_t mask = sweep.controls.vertical_mask;
-        for (int j = 0; j < sweep.num_targets; ++j) mask |= 1u << sweep.targets[j];
-        for (int position = 0; position < vector_bits; ++position)
-            if (mask >> position & 1) fixed[num_fixed++] = static_cast<std::uint8_t>(position);
-        value = sweep.controls.vertical_value;
-        groups = index_t{1} << (vector_bits - num_fixed);
-    }
-    index_t vector(index_t group) const { return insert_zeros(group, fixed, num_fixed) | value; }
-};
 
 // All ones in the lanes whose number satisfies the controls.
 template <class Real>
@@ -41,10 +24,9 @@ static void lane_dense(const Sweep& sweep, const Real* data, Real* tile, int vec
     constexpr int W = kLanes<Real>;
     Sweep no_target = sweep;
     no_target.num_targets = 0;
-    const Visit visit(no_target, vector_bits);
     const Vec own_re = load(data), own_im = load(data + W), other_re = load(data + 2 * W), other_im = load(data + 3 * W);
-    for (index_t group = 0; group < visit.groups; ++group) {
-        Real* at = tile + 2 * W * visit.vector(group);
+    for (Visit visit(no_target, vector_bits); visit.left(); visit.next()) {
+        Real* at = tile + 2 * W * visit.vector();
         const Vec re = load(at), im = load(at + W);
         const Vec partner_re = flip_lanes<Real, kBit>(re), partner_im = flip_lanes<Real, kBit>(im);
         store(at, own_re * re - own_im * im + other_re * partner_re - other_im * partner_im);
@@ -56,10 +38,9 @@ template <class Real, int kBit, int kCount>
 static void swap_lane(const Sweep& sweep, Real* tile, int vector_bits) {
     using Vec = typename Simd<Real>::Vec;
     constexpr int W = kLanes<Real>;
-    const Visit visit(sweep, vector_bits);
     const index_t partner = 2 * W * (index_t{1} << sweep.targets[0]);
-    for (index_t group = 0; group < visit.groups; ++group) {
-        Real* at = tile + 2 * W * visit.vector(group);
+    for (Visit visit(sweep, vector_bits); visit.left(); visit.next()) {
+        Real* at = tile + 2 * W * visit.vector();
         for (int part = 0; part < 2 * W; part += W) {
             const Vec x0 = load(at + part), x1 = load(at + partner + part);
             store(at + part, pick(x0, x1, Lanes<ExchangeLow<kBit, W>, W>{}));
@@ -153,8 +134,7 @@ QSIM_INLINE void dense_group(const Sweep& sweep, const Real* data, Real* const* 
 template <class Real, int kRows, bool kReal>
 static void dense(const Sweep& sweep, const Real* data, Real* tile, int vector_bits, Real* scratch) {
     constexpr int W = kLanes<Real>;
-    constexpr int kWide = QSIM_VECTOR_BYTES >= 64 || kRows == 2 ? 2 : 1;  // columns that fit the register file
-    const Visit visit(sweep, vector_bits);
+    constexpr int kWide = QSIM_VECTOR_BYTES >= 64 ? 2 : 1;  // columns that fit the register file
     const index_t size = index_t{1} << sweep.num_targets;
     index_t* at = reinterpret_cast<index_t*>(scratch);  // scratch: 3 * size offsets, then the copied columns
     index_t* packed_one = at + size;
@@ -167,39 +147,100 @@ static void dense(const Sweep& sweep, const Real* data, Real* tile, int vector_b
     }
     const bool masked = sweep.controls.lane_mask != 0;
     const auto mask = lane_mask<Real>(sweep.controls);
-    index_t group = 0;
-    for (; group + kWide <= visit.groups; group += kWide) {
-        Real* columns[kWide];
-        for (int j = 0; j < kWide; ++j) columns[j] = tile + 2 * W * visit.vector(group + j);
-        dense_group<Real, kRows, kWide, kReal>(sweep, data, columns, at, packed_wide, copy, masked, mask);
+    for (Visit visit(sweep, vector_bits); visit.left(); visit.next()) {
+        Real* columns[2] = {tile + 2 * W * visit.vector(), nullptr};
+        if (kWide == 2) {
+            visit.next();
+            if (visit.left()) columns[1] = tile + 2 * W * visit.vector();
+        }
+        if (kWide == 1 || columns[1]) dense_group<Real, kRows, kWide, kReal>(sweep, data, columns, at, packed_wide, copy, masked, mask);
+        else dense_group<Real, kRows, 1, kReal>(sweep, data, columns, at, packed_one, copy, masked, mask);
     }
-    for (; group < visit.groups; ++group) {
-        Real* columns[1] = {tile + 2 * W * visit.vector(group)};
-        dense_group<Real, kRows, 1, kReal>(sweep, data, columns, at, packed_one, copy, masked, mask);
+}
+
+// Matrices of one or two targets: the vectors of a group stay in registers.
+template <class Real, int kCount, bool kReal, bool kMasked>
+static void dense_small(const Sweep& sweep, const Real* data, Real* tile, int vector_bits) {
+    using Vec = typename Simd<Real>::Vec;
+    constexpr int W = kLanes<Real>, kSize = 1 << kCount;
+    constexpr int kWide = QSIM_VECTOR_BYTES >= 64 ? 2 : 1;
+    const auto mask = lane_mask<Real>(sweep.controls);
+    index_t at[kSize];
+    for (int c = 0; c < kSize; ++c) at[c] = group_offset(sweep, c, W);
+    auto group_columns = [&](auto columns, Real* const* first) __attribute__((always_inline)) {
+        constexpr int kColumns = decltype(columns)::value;
+        Vec x[kSize][kColumns][2];
+#pragma GCC unroll 4
+        for (int c = 0; c < kSize; ++c)
+#pragma GCC unroll 2
+            for (int j = 0; j < kColumns; ++j) x[c][j][0] = load(first[j] + at[c]), x[c][j][1] = load(first[j] + at[c] + W);
+#pragma GCC unroll 2
+        for (int r = 0; r < kSize; r += 2) {  // two rows at a time: enough independent sums to hide the latency
+            Vec y[2][kColumns][2];
+#pragma GCC unroll 4
+            for (int c = 0; c < kSize; ++c) {
+#pragma GCC unroll 2
+                for (int k = 0; k < 2; ++k) {
+                    const Real* entry = data + 2 * (kSize * c + r + k);  // packed by columns: all rows are one block
+                    const Vec a = broadcast<Real>(entry[0]), b = broadcast<Real>(entry[1]);
+#pragma GCC unroll 2
+                    for (int j = 0; j < kColumns; ++j) {
+                        const Vec re = x[c][j][0], im = x[c][j][1];
+                        y[k][j][0] = c ? y[k][j][0] + a * re : a * re;
+                        y[k][j][1] = c ? y[k][j][1] + a * im : a * im;
+                        if (!kReal) y[k][j][0] -= b * im, y[k][j][1] += b * re;
+                    }
+                }
+            }
+#pragma GCC unroll 2
+            for (int k = 0; k < 2; ++k)
+#pragma GCC unroll 2
+                for (int j = 0; j < kColumns; ++j) {
+                    Real* to = first[j] + at[r + k];
+                    store(to, kMasked ? (mask ? y[k][j][0] : x[r + k][j][0]) : y[k][j][0]);
+                    store(to + W, kMasked ? (mask ? y[k][j][1] : x[r + k][j][1]) : y[k][j][1]);
+                }
+        }
+    };
+    for (Visit visit(sweep, vector_bits); visit.left(); visit.next()) {
+        Real* first[2] = {tile + 2 * W * visit.vector(), nullptr};
+        if (kWide == 2) {
+            visit.next();
+            if (visit.left()) first[1] = tile + 2 * W * visit.vector();
+        }
+        if (kWide == 1 || first[1]) group_columns(std::integral_constant<int, kWide>{}, first);
+        else group_columns(std::integral_constant<int, 1>{}, first);
+    }
+}
+
+template <class Real, int kCount>
+static void dense_small_any(const Sweep& sweep, const Real* data, Real* tile, int vector_bits) {
+    const bool real = sweep.flags & 1, masked = sweep.controls.lane_mask != 0;
+    if (real) {
+        if (masked) dense_small<Real, kCount, true, true>(sweep, data, tile, vector_bits);
+        else dense_small<Real, kCount, true, false>(sweep, data, tile, vector_bits);
+    } else {
+        if (masked) dense_small<Real, kCount, false, true>(sweep, data, tile, vector_bits);
+        else dense_small<Real, kCount, false, false>(sweep, data, tile, vector_bits);
     }
 }
 
 template <class Real>
 static void sweep_dense(const Sweep& sweep, const Real* data, Real* tile, int vector_bits, Real* scratch) {
-    const bool real = sweep.flags & 1;
-    if (sweep.num_targets == 1) {
-        if (real) dense<Real, 2, true>(sweep, data, tile, vector_bits, scratch);
-        else dense<Real, 2, false>(sweep, data, tile, vector_bits, scratch);
-    } else {
-        if (real) dense<Real, 4, true>(sweep, data, tile, vector_bits, scratch);
-        else dense<Real, 4, false>(sweep, data, tile, vector_bits, scratch);
-    }
+    if (sweep.num_targets == 1) return dense_small_any<Real, 1>(sweep, data, tile, vector_bits);
+    if (sweep.num_targets == 2) return dense_small_any<Real, 2>(sweep, data, tile, vector_bits);
+    if (sweep.flags & 1) dense<Real, 4, true>(sweep, data, tile, vector_bits, scratch);
+    else dense<Real, 4, false>(sweep, data, tile, vector_bits, scratch);
 }
 
 // The matrix (row-major) on any positions, one amplitude at a time; targets and vertical controls are tile positions.
 template <class Real>
 static void sweep_dense_any(const Sweep& sweep, const Real* data, Real* tile, int tile_bits, Real* copy) {
     constexpr int W = kLanes<Real>;
-    const Visit visit(sweep, tile_bits);
     const index_t size = index_t{1} << sweep.num_targets;
     auto at = [&](index_t i) { return tile + 2 * W * (i / W) + i % W; };
-    for (index_t group = 0; group < visit.groups; ++group) {
-        const index_t origin = visit.vector(group);
+    for (Visit visit(sweep, tile_bits); visit.left(); visit.next()) {
+        const index_t origin = visit.vector();
         for (index_t c = 0; c < size; ++c) {
             const Real* from = at(origin | deposit(c, sweep.targets, sweep.num_targets));
             copy[c] = from[0], copy[size + c] = from[W];
@@ -221,12 +262,11 @@ static void sweep_dense_any(const Sweep& sweep, const Real* data, Real* tile, in
 template <class Real>
 static void exchange_pairs(const Sweep& sweep, Real* tile, int vector_bits) {
     constexpr int W = kLanes<Real>;
-    const Visit visit(sweep, vector_bits);
     const index_t partner = 2 * W * (index_t{1} << sweep.targets[0]);
     const bool masked = sweep.controls.lane_mask != 0;
     const auto mask = lane_mask<Real>(sweep.controls);
-    for (index_t group = 0; group < visit.groups; ++group) {
-        Real* at = tile + 2 * W * visit.vector(group);
+    for (Visit visit(sweep, vector_bits); visit.left(); visit.next()) {
+        Real* at = tile + 2 * W * visit.vector();
         for (int part = 0; part < 2 * W; part += W) {
             const auto x0 = load(at + part), x1 = load(at + partner + part);
             store(at + part, masked ? (mask ? x1 : x0) : x1);
@@ -241,12 +281,11 @@ static void sweep_permute(const Sweep& sweep, const Real* data, const std::uint3
                           Real* copy) {
     constexpr int W = kLanes<Real>;
     if (sweep.num_targets == 1 && sweep.flip && indices[0] == 1) return exchange_pairs(sweep, tile, vector_bits);
-    const Visit visit(sweep, vector_bits);
     const index_t size = index_t{1} << sweep.num_targets;
     const bool masked = sweep.controls.lane_mask != 0;
     const auto mask = lane_mask<Real>(sweep.controls);
-    for (index_t group = 0; group < visit.groups; ++group) {
-        Real* first = tile + 2 * W * visit.vector(group);
+    for (Visit visit(sweep, vector_bits); visit.left(); visit.next()) {
+        Real* first = tile + 2 * W * visit.vector();
         for (index_t c = 0; c < size; ++c) {
             const Real* from = first + group_offset(sweep, c, W);
             store(copy + 2 * W * c, load(from));

@@ -8,6 +8,7 @@
 
 #include "simd.hpp"
 #include "tile_program.hpp"
+#include "visit.hpp"
 
 namespace qsim {
 namespace QSIM_ISA {
@@ -45,10 +46,8 @@ static void rotate(const Sweep& sweep, const Real* data, Real* tile, int vector_
     }
     Vec t[kCount];
     for (int j = 0; j < kCount; ++j) t[j] = broadcast<Real>(data[j]);
-    const index_t groups = index_t{1} << (vector_bits - kCount);
-    for (index_t group = 0; group < groups; ++group) {
-        // origin = the group's vector with every target 0
-        Real* origin = tile + 2 * W * insert_zeros(group, sweep.targets, kCount);
+    for (Visit visit(sweep, vector_bits); visit.left(); visit.next()) {
+        Real* origin = tile + 2 * W * visit.vector();  // the group's vector with every target 0
         Vec x[kSize][2];
 #pragma GCC unroll 8
         for (int i = 0; i < kSize; ++i) x[i][0] = load(origin + from[i]), x[i][1] = load(origin + from[i] + W);
