@@ -74,6 +74,25 @@ QSIM_INLINE typename Simd<Real>::Vec broadcast(Real value) {
     return value - typename Simd<Real>::Vec{};
 }
 
+// Keeps a value that is used several times in a register: compilers may otherwise read it from memory each time.
+template <class Vec>
+QSIM_INLINE void pin(Vec& value) {
+#if defined(__AVX512F__)
+    asm("" : "+v"(value));
+#elif defined(__AVX__)
+    asm("" : "+x"(value));
+#else
+    (void)value;
+#endif
+}
+
+// One-qubit rotations whose vectors fit the register file at once.
+#if defined(__AVX512F__) || defined(__aarch64__)
+constexpr int kMaxRotations = 3;
+#else
+constexpr int kMaxRotations = 2;
+#endif
+
 // lane l <- lane l ^ (1 << kBit)
 template <class Real, int kBit>
 QSIM_INLINE typename Simd<Real>::Vec flip_lanes(typename Simd<Real>::Vec v) {

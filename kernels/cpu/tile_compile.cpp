@@ -12,6 +12,7 @@ namespace qsim {
 namespace {
 
 constexpr std::uint8_t kImaginaryFlag = 0x80;
+constexpr double kSmallestUnit = 0x1p-8;    // diagonals below this are not divided out: scales would grow fast
 constexpr double kSmallestScale = 0x1p-40;  // deferred scales beyond this are applied: single precision has 2^127
 
 bool is_trivial(const std::vector<complex_t>& phases) {
@@ -150,8 +151,9 @@ void TileCompiler<Real>::emit_rotations(std::vector<Rotation>& rotations) {
         return a.imaginary != b.imaginary ? a.imaginary < b.imaginary : a.position < b.position;
     });
     const int block = program_.block_bits;
+    const std::size_t max_rotations = tile_kernels().max_rotations;
     for (std::size_t begin = 0, end; begin < vertical.size(); begin = end) {
-        for (end = begin + 1; end < vertical.size() && end < begin + 3; ++end)
+        for (end = begin + 1; end < vertical.size() && end < begin + max_rotations; ++end)
             if (vertical[end].imaginary != vertical[begin].imaginary ||
                 (vertical[end].position < block) != (vertical[begin].position < block))
                 break;
@@ -200,11 +202,17 @@ void TileCompiler<Real>::emit_lanes(const std::vector<Rotation>& rotations, bool
             sweep.flags |= 1 << rotation.position;
         }
     if (!sweep.flags) return;
+    sweep.flip = std::all_of(by_lane.begin(), by_lane.end(), [](const Rotation* r) {
+        return !r || (r->own0 == r->own1 && std::abs(r->own0) > kSmallestUnit);
+    });
     std::vector<double> data;
     for (int p = 0; p < program_.lane_bits; ++p) {
-        if (!by_lane[p]) continue;
-        for (int lane = 0; lane < W; ++lane) data.push_back(bit(lane, p) ? by_lane[p]->own1 : by_lane[p]->own0);
-        for (int lane = 0; lane < W; ++lane) data.push_back(bit(lane, p) ? by_lane[p]->other1 : by_lane[p]->other0);
+        const Rotation* r = by_lane[p];
+        if (!r) continue;
+        const double scale = sweep.flip ? r->own0 : 1;
+        scale_ *= scale;
+        for (int lane = 0; lane < W; ++lane) data.push_back((bit(lane, p) ? r->own1 : r->own0) / scale);
+        for (int lane = 0; lane < W; ++lane) data.push_back((bit(lane, p) ? r->other1 : r->other0) / scale);
     }
     if (imaginary) sweep.flags |= kImaginaryFlag;
     sweep.data = push_data(data);

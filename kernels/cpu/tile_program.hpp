@@ -21,7 +21,7 @@ constexpr int kMaxVariants = 3;  // high positions that may choose among low pha
 constexpr int kGroupPhases = 8;  // phase sweeps that share one run over first-level blocks
 
 enum class SweepType : std::uint8_t {
-    kRotation,   // up to 3 uncontrolled one-qubit rotations on vertical positions, scale deferred
+    kRotation,   // up to max_rotations uncontrolled one-qubit rotations on vertical positions, scale deferred
     kLaneReal,   // one-qubit real (or imaginary off-diagonal) matrices on lane positions
     kLaneDense,  // one complex 2x2 on a lane position
     kDense,      // 2^k x 2^k complex matrix on vertical positions
@@ -67,7 +67,7 @@ struct Sweep {
     std::uint8_t num_targets = 0;
     std::uint8_t targets[kMaxOpQubits] = {};  // vertical bits (position - lane bits), or the lane bit of a lane sweep
     std::uint8_t flags = 0;    // kRotation: bit j reflection of target j, bit 7 imaginary; kLaneReal: lane mask, bit 7 imaginary
-    std::uint8_t flip = 0;     // kRotation: bit j reads target j inverted; kPermute: 1 where all phases are 1
+    std::uint8_t flip = 0;     // kRotation: bit j reads target j inverted; kLaneReal: own entries are 1; kPermute: phases are 1
     bool local = false;        // touches one block of 2^block_bits amplitudes at a time
     std::uint32_t data = 0;    // first number of the sweep in `data` (or `indices`)
     std::uint32_t phase = 0;   // kPhase: which
@@ -121,7 +121,7 @@ inline index_t phase_room(int num_tile, int low_bits) {
 // The kernels of one instruction set.
 struct TileKernels {
     const char* name;
-    int lanes_double, lanes_single;
+    int lanes_double, lanes_single, max_rotations;
     void (*run_double)(const TileView<double>&, double* state, index_t begin, index_t end, double* scratch);
     void (*run_single)(const TileView<float>&, float* state, index_t begin, index_t end, float* scratch);
 };

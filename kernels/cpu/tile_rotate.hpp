@@ -6,6 +6,8 @@
 // y0 = x0 + i t x1,  y1 = x1 + i t x0. So each costs 2 fused multiply-adds per amplitude.
 #pragma once
 
+#include <cstddef>
+
 #include "simd.hpp"
 #include "tile_program.hpp"
 #include "visit.hpp"
@@ -39,23 +41,39 @@ template <class Real, int kCount, int kReflect, bool kImaginary>
 static void rotate(const Sweep& sweep, const Real* data, Real* tile, int vector_bits) {
     using Vec = typename Simd<Real>::Vec;
     constexpr int W = kLanes<Real>, kSize = 1 << kCount;
-    index_t from[kSize], to[kSize];
-    for (int i = 0; i < kSize; ++i) {
-        to[i] = 2 * W * deposit(i, sweep.targets, kCount);
-        from[i] = 2 * W * deposit(i ^ sweep.flip, sweep.targets, kCount);
+    // distance from a vector to the one with target j set; reading starts where the reversed targets are set
+    std::ptrdiff_t step[3] = {0, 0, 0}, read_step[3] = {0, 0, 0}, read_origin = 0;
+    for (int j = 0; j < kCount; ++j) {
+        step[j] = static_cast<std::ptrdiff_t>(2 * W) << sweep.targets[j];
+        const bool reversed = sweep.flip >> j & 1;
+        read_step[j] = reversed ? -step[j] : step[j];
+        if (reversed) read_origin += step[j];
     }
+    const std::ptrdiff_t pair = step[0] + step[1], read_pair = read_step[0] + read_step[1];
+    auto member = [](auto* origin, int i, std::ptrdiff_t step0, std::ptrdiff_t step1, std::ptrdiff_t both, std::ptrdiff_t step2)
+                      __attribute__((always_inline)) {
+        auto* half = i & 4 ? origin + step2 : origin;
+        return (i & 3) == 0 ? half : (i & 3) == 1 ? half + step0 : (i & 3) == 2 ? half + step1 : half + both;
+    };
     Vec t[kCount];
     for (int j = 0; j < kCount; ++j) t[j] = broadcast<Real>(data[j]);
     for (Visit visit(sweep, vector_bits); visit.left(); visit.next()) {
         Real* origin = tile + 2 * W * visit.vector();  // the group's vector with every target 0
         Vec x[kSize][2];
 #pragma GCC unroll 8
-        for (int i = 0; i < kSize; ++i) x[i][0] = load(origin + from[i]), x[i][1] = load(origin + from[i] + W);
+        for (int i = 0; i < kSize; ++i) {
+            const Real* from = member(origin + read_origin, i, read_step[0], read_step[1], read_pair, read_step[2]);
+            x[i][0] = load(from), x[i][1] = load(from + W);
+            pin(x[i][0]), pin(x[i][1]);
+        }
         rotate_bit<Vec, kCount, 0, kReflect & 1, kImaginary>(x, t[0]);
         if constexpr (kCount > 1) rotate_bit<Vec, kCount, 1, (kReflect >> 1) & 1, kImaginary>(x, t[1]);
         if constexpr (kCount > 2) rotate_bit<Vec, kCount, 2, (kReflect >> 2) & 1, kImaginary>(x, t[2]);
 #pragma GCC unroll 8
-        for (int i = 0; i < kSize; ++i) store(origin + to[i], x[i][0]), store(origin + to[i] + W, x[i][1]);
+        for (int i = 0; i < kSize; ++i) {
+            Real* to = member(origin, i, step[0], step[1], pair, step[2]);
+            store(to, x[i][0]), store(to + W, x[i][1]);
+        }
     }
 }
 
@@ -78,11 +96,12 @@ template <class Real>
 static void sweep_rotation(const Sweep& sweep, const Real* data, Real* tile, int vector_bits) {
     if (sweep.num_targets == 1) rotate_any<Real, 1>(sweep, data, tile, vector_bits);
     else if (sweep.num_targets == 2) rotate_any<Real, 2>(sweep, data, tile, vector_bits);
-    else rotate_any<Real, 3>(sweep, data, tile, vector_bits);
+    else if constexpr (kMaxRotations > 2) rotate_any<Real, 3>(sweep, data, tile, vector_bits);
 }
 
 // y = own[lane] x + other[lane] x(flipped lane), for each lane position in kMask in turn; `other` times i where imaginary.
-template <class Real, int kMask, bool kImaginary>
+// kUnit: own is 1 everywhere (its scale is deferred), half the operations.
+template <class Real, int kMask, bool kImaginary, bool kUnit>
 static void lane_real(const Real* data, Real* tile, int vector_bits) {
     using Vec = typename Simd<Real>::Vec;
     constexpr int W = kLanes<Real>;
@@ -93,8 +112,7 @@ static void lane_real(const Real* data, Real* tile, int vector_bits) {
     }
     auto step = [](auto flip, Vec own_j, Vec other_j, Vec& re, Vec& im) {
         const Vec partner_re = flip(re), partner_im = flip(im);
-        re = own_j * re;
-        im = own_j * im;
+        if (!kUnit) re = own_j * re, im = own_j * im;
         if (kImaginary) re -= other_j * partner_im, im += other_j * partner_re;
         else re += other_j * partner_re, im += other_j * partner_im;
     };
@@ -111,18 +129,22 @@ static void lane_real(const Real* data, Real* tile, int vector_bits) {
 }
 
 template <class Real, int kMask>
-static void lane_real_masked(int mask, bool imaginary, const Real* data, Real* tile, int vector_bits) {
-    if (mask == kMask) {
-        if (imaginary) lane_real<Real, kMask, true>(data, tile, vector_bits);
-        else lane_real<Real, kMask, false>(data, tile, vector_bits);
-    } else if constexpr (kMask > 1) {
-        lane_real_masked<Real, kMask - 1>(mask, imaginary, data, tile, vector_bits);
+static void lane_real_masked(const Sweep& sweep, const Real* data, Real* tile, int vector_bits) {
+    const bool imaginary = sweep.flags & 0x80, unit = sweep.flip;
+    if ((sweep.flags & 0xf) != kMask) {
+        if constexpr (kMask > 1) lane_real_masked<Real, kMask - 1>(sweep, data, tile, vector_bits);
+    } else if (imaginary) {
+        if (unit) lane_real<Real, kMask, true, true>(data, tile, vector_bits);
+        else lane_real<Real, kMask, true, false>(data, tile, vector_bits);
+    } else {
+        if (unit) lane_real<Real, kMask, false, true>(data, tile, vector_bits);
+        else lane_real<Real, kMask, false, false>(data, tile, vector_bits);
     }
 }
 
 template <class Real>
 static void sweep_lane_real(const Sweep& sweep, const Real* data, Real* tile, int vector_bits) {
-    lane_real_masked<Real, kLanes<Real> == 1 ? 1 : kLanes<Real> - 1>(sweep.flags & 0xf, sweep.flags & 0x80, data, tile, vector_bits);
+    lane_real_masked<Real, kLanes<Real> - 1>(sweep, data, tile, vector_bits);
 }
 
 }  // namespace QSIM_ISA
