@@ -6,6 +6,7 @@ In: thread count, memory. Out: a `Device`. The file is named by processor, instr
 from __future__ import annotations
 
 import json
+import os
 import platform
 import tempfile
 import time
@@ -23,7 +24,9 @@ from qsim_ozaki.ops import Kind, Op
 
 STATE_QUBITS = 22  # 64 MiB: beyond a core's caches, small enough to be quick
 ARITHMETIC_QUBITS = 16  # 1 MiB: resident in a core's second-level cache or close to it
-TILE_QUBITS = 13
+TILE_QUBITS = 13  # of the measured programs
+# 256-byte segments: 128 bytes cost 1.2 x, 64 bytes 2 x in a strided pass at 24 qubits (EPYC 9004, 2 cores, 2026-11)
+LINE_QUBITS = 4
 SWEEPS_PER_LAYER = 5  # of TILE_QUBITS rotations: lanes, then three positions at a time
 REPEATS = 3
 KINDS = {Kind.DIAGONAL: 0, Kind.PERMUTATION: 1, Kind.HADAMARD: 2, Kind.UNITARY: 3}
@@ -46,7 +49,29 @@ def _measured(threads: int) -> dict[str, float]:
 
 def cpu_device(threads: int, memory_bytes: int) -> Device:
     """The record of this machine for ``threads`` threads; `memory_bytes` is what a state may take."""
-    return Device(name=processor(), memory_bytes=memory_bytes, int8_ops_per_s=0, **_measured(threads))
+    rates = _measured(threads)
+    return Device(
+        name=processor(),
+        memory_bytes=memory_bytes,
+        bandwidth_bytes_per_s=rates["bandwidth_bytes_per_s"],
+        fp64_flops_per_s=rates["fp64_flops_per_s"],
+        fp32_flops_per_s=rates["fp32_flops_per_s"],
+        int8_ops_per_s=0,
+        cache_bandwidth_bytes_per_s=rates["cache_bandwidth_bytes_per_s"],
+        launch_seconds=rates["launch_seconds"],
+        tile_qubits=tile_qubits(),
+        line_qubits=LINE_QUBITS,
+    )
+
+
+def tile_qubits() -> int:
+    """Qubits of a complex128 tile that fills half of a core's second-level cache."""
+    try:
+        size = os.sysconf("SC_LEVEL2_CACHE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        size = 0
+    size = size if size > 0 else 1 << 19  # unknown: what common processors have at least
+    return min(max((size // 32).bit_length() - 1, 12), 16)
 
 
 def processor() -> str:

@@ -176,7 +176,9 @@ def absorb_product(ops: Sequence[Op], num_qubits: int) -> tuple[Prepare, list[Op
     left = []
     for op in ops:
         matrix = one_qubit_matrix(op)
-        if matrix is not None and not touched[op.targets[0]]:
+        if not op.qubits:
+            factors[0] *= op.data[0]
+        elif matrix is not None and not touched[op.targets[0]]:
             q = op.targets[0]
             factors[q] = np.array(matrix).reshape(2, 2) @ factors[q]
         else:

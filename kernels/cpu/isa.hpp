@@ -89,11 +89,11 @@ static void run_tiles(const TileView<Real>& view, Real* state, index_t begin, in
     Real* copies = phase_scratch + kGroupPhases * room;
     for (index_t number = begin; number < end; ++number) {
         const index_t base = deposit(number, view.outer, view.num_outer);
-        if (!gather_tile(view, state, base, tile)) continue;  // exact: every operator maps zero to zero
+        const index_t next = number + 1 < end ? deposit(number + 1, view.outer, view.num_outer) : base;
+        if (!gather_tile(view, state, base, next, tile)) continue;  // exact: every operator maps zero to zero
         run_sweeps(view, base, tile, phase_scratch, copies);
         scatter_tile(view, state, base, tile);
     }
-    if (view.streaming) stream_fence();
 }
 
 }  // namespace QSIM_ISA

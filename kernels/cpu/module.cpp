@@ -31,7 +31,7 @@ using MaskIn = nb::ndarray<const std::uint64_t, nb::ndim<1>, nb::c_contig, nb::d
 using RealIn = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 constexpr int kPaddedQubits = 5;            // a state fills at least one vector register of any instruction set
-constexpr std::size_t kStreamingBytes = std::size_t{24} << 20;  // larger states do not stay in a last-level cache
+constexpr std::size_t kPrefetchBytes = std::size_t{24} << 20;  // larger states do not stay in a last-level cache
 constexpr int kBlockBitsDouble = 10;        // 16 KiB of amplitudes: half a first-level cache
 
 // Either precision behind one type; `call` is given the amplitudes as std::complex<float or double>*.
@@ -99,9 +99,9 @@ class Program {
         if (state.single() != single_ || state.padded_qubits() != num_qubits_)
             throw std::invalid_argument("a program runs on states of its own width and precision");
         state.take_untouched();
-        const bool streaming = state.bytes() >= kStreamingBytes;
-        if (single_) qsim::run_program(*float_, static_cast<float*>(state.data()), threads, streaming);
-        else qsim::run_program(*double_, static_cast<double*>(state.data()), threads, streaming);
+        const bool prefetch = state.bytes() >= kPrefetchBytes;
+        if (single_) qsim::run_program(*float_, static_cast<float*>(state.data()), threads, prefetch);
+        else qsim::run_program(*double_, static_cast<double*>(state.data()), threads, prefetch);
     }
 
     std::vector<int> sweep_types() {

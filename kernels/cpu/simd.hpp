@@ -5,9 +5,6 @@
 
 #include <cstdint>
 #include <utility>
-#if defined(__AVX__)
-#include <immintrin.h>
-#endif
 
 #ifndef QSIM_VECTOR_BYTES
 #error "QSIM_VECTOR_BYTES is the width of a vector register of this instruction set"
@@ -97,31 +94,6 @@ constexpr int kMaxRotations = 2;
 template <class Real, int kBit>
 QSIM_INLINE typename Simd<Real>::Vec flip_lanes(typename Simd<Real>::Vec v) {
     return pick(v, v, Lanes<FlipLane<kBit>, kLanes<Real>>{});
-}
-
-// A store that bypasses the caches where the instruction set has one; `to` is aligned to the vector.
-QSIM_INLINE void stream(double* to, Simd<double>::Vec value) {
-#if defined(__AVX512F__)
-    _mm512_stream_pd(to, reinterpret_cast<__m512d>(value));
-#elif defined(__AVX__)
-    _mm256_stream_pd(to, reinterpret_cast<__m256d>(value));
-#else
-    store(to, value);
-#endif
-}
-QSIM_INLINE void stream(float* to, Simd<float>::Vec value) {
-#if defined(__AVX512F__)
-    _mm512_stream_ps(to, reinterpret_cast<__m512>(value));
-#elif defined(__AVX__)
-    _mm256_stream_ps(to, reinterpret_cast<__m256>(value));
-#else
-    store(to, value);
-#endif
-}
-QSIM_INLINE void stream_fence() {
-#if defined(__AVX__)
-    _mm_sfence();
-#endif
 }
 
 }  // namespace QSIM_ISA

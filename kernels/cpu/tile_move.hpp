@@ -8,17 +8,22 @@
 namespace qsim {
 namespace QSIM_ISA {
 
-// Reads the tile at `base`; returns false where every amplitude is zero.
+// Reads the tile at `base`, asking for the one at `next` meanwhile; returns false where every amplitude is zero.
 template <class Real>
-QSIM_INLINE bool gather_tile(const TileView<Real>& view, const Real* state, index_t base, Real* tile) {
+QSIM_INLINE bool gather_tile(const TileView<Real>& view, const Real* state, index_t base, index_t next, Real* tile) {
     using Vec = typename Simd<Real>::Vec;
     constexpr int W = kLanes<Real>;
     const index_t vectors = index_t{1} << (view.num_tile - view.lane_bits);
     const Real* origin = state + 2 * base;
+    const Real* next_origin = state + 2 * next;
     typename Simd<Real>::Mask any{};
     for (index_t v = 0; v < vectors; ++v) {
         const Vec first = load(origin + 2 * view.gather[2 * v]);
         const Vec second = load(origin + 2 * view.gather[2 * v + 1]);
+        if (view.prefetch) {
+            __builtin_prefetch(next_origin + 2 * view.gather[2 * v], 0, 2);
+            __builtin_prefetch(next_origin + 2 * view.gather[2 * v + 1], 0, 2);
+        }
         any |= (typename Simd<Real>::Mask)first | (typename Simd<Real>::Mask)second;
         store(tile + 2 * W * v, pick(first, second, Lanes<EvenLane, W>{}));
         store(tile + 2 * W * v + W, pick(first, second, Lanes<OddLane, W>{}));
@@ -28,7 +33,7 @@ QSIM_INLINE bool gather_tile(const TileView<Real>& view, const Real* state, inde
     return sum != 0;
 }
 
-template <class Real, bool kStream, bool kScale>
+template <class Real, bool kScale>
 QSIM_INLINE void scatter_vectors(const TileView<Real>& view, Real* origin, const Real* tile) {
     using Vec = typename Simd<Real>::Vec;
     constexpr int W = kLanes<Real>;
@@ -45,27 +50,16 @@ QSIM_INLINE void scatter_vectors(const TileView<Real>& view, Real* origin, const
         const Vec second = pick(re, im, Lanes<HighInterleave<W>, W>{});
         Real* to_first = origin + 2 * view.scatter[2 * v];
         Real* to_second = origin + 2 * view.scatter[2 * v + 1];
-        if (kStream) {
-            stream(to_first, first);
-            stream(to_second, second);
-        } else {
-            store(to_first, first);
-            store(to_second, second);
-        }
+        store(to_first, first);
+        store(to_second, second);
     }
 }
 
 template <class Real>
 QSIM_INLINE void scatter_tile(const TileView<Real>& view, Real* state, index_t base, const Real* tile) {
     Real* origin = state + 2 * base;
-    const bool scaled = view.scale_re != 1 || view.scale_im != 0;
-    if (view.streaming) {
-        if (scaled) scatter_vectors<Real, true, true>(view, origin, tile);
-        else scatter_vectors<Real, true, false>(view, origin, tile);
-    } else {
-        if (scaled) scatter_vectors<Real, false, true>(view, origin, tile);
-        else scatter_vectors<Real, false, false>(view, origin, tile);
-    }
+    if (view.scale_re != 1 || view.scale_im != 0) scatter_vectors<Real, true>(view, origin, tile);
+    else scatter_vectors<Real, false>(view, origin, tile);
 }
 
 }  // namespace QSIM_ISA

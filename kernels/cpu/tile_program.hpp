@@ -110,7 +110,7 @@ struct TileView {
     const std::uint32_t* indices;
     const index_t* gather;
     const index_t* scatter;
-    bool streaming;  // stores bypass the caches
+    bool prefetch;  // ask for the next tile while this one is read: the state does not fit the caches
 };
 
 // Numbers one phase needs for the tables of a tile: low variants, then high; a multiple of any vector register.

@@ -58,13 +58,13 @@ int lane_bits(bool single) {
 }
 
 template <class Real>
-void run_program(const TileProgram<Real>& program, Real* state, int threads, bool streaming) {
+void run_program(const TileProgram<Real>& program, Real* state, int threads, bool prefetch) {
     const TileView<Real> view{program.num_tile, program.lane_bits, program.low_bits, program.block_bits,
                               program.scale.real(), program.scale.imag(),
                               program.outer.data(), static_cast<int>(program.outer.size()),
                               program.sweeps.data(), static_cast<int>(program.sweeps.size()),
                               program.phases.data(), program.terms.data(), program.data.data(), program.tables.data(),
-                              program.indices.data(), program.gather.data(), program.scatter.data(), streaming};
+                              program.indices.data(), program.gather.data(), program.scatter.data(), prefetch};
     const std::size_t tile = std::size_t{2} << program.num_tile;
     const std::size_t phases = kGroupPhases * phase_room(program.num_tile, program.low_bits);
     const std::size_t columns = std::size_t{1} << program.max_dense;  // of the largest matrix: offsets and two copied columns

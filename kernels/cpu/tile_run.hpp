@@ -6,7 +6,7 @@
 namespace qsim {
 
 template <class Real>
-void run_program(const TileProgram<Real>& program, Real* state, int threads, bool streaming);
+void run_program(const TileProgram<Real>& program, Real* state, int threads, bool prefetch);
 
 int lane_bits(bool single);  // log2 of the amplitudes one vector register holds
 
