@@ -104,15 +104,22 @@ def compare(circuit: QuantumCircuit, backend: OzakiBackend, tolerance: float, nu
 
 
 def _unitary_part(circuit: QuantumCircuit) -> QuantumCircuit:
-    """``circuit`` without the measurements that end it."""
-    unitary = circuit.remove_final_measurements(inplace=False)
-    for instruction in unitary.data:
+    """``circuit`` without the measurements that end it, all other instructions in their order."""
+    kept, touched = [], set()
+    for instruction in reversed(circuit.data):
         operation = instruction.operation
+        if operation.name == "measure" and not touched & set(instruction.qubits):
+            continue
         if operation.name in ("measure", "reset", "initialize") or hasattr(operation, "blocks") or instruction.clbits:
             raise QsimError(
                 f"{circuit.name}: {operation.name} before the end of the circuit leaves no one final state to compare. "
                 f"Use `qsim-ozaki run` and compare counts."
             )
+        if operation.name != "barrier":
+            touched |= set(instruction.qubits)
+        kept.append(instruction)
+    unitary = circuit.copy_empty_like()
+    unitary.data = kept[::-1]
     return unitary
 
 
@@ -126,7 +133,7 @@ def _run_ours(circuit: QuantumCircuit, backend: OzakiBackend) -> State:
 
 
 def _reference(backend: OzakiBackend) -> tuple[str, Callable[[QuantumCircuit], State]]:
-    """The reference's name, and a function from circuit to final state."""
+    """The reference's name, and a function from circuit to final state, in double precision whatever ours is."""
     if importlib.util.find_spec("qiskit_aer") is None:
         import qiskit
         from qiskit.quantum_info import Statevector
@@ -136,10 +143,7 @@ def _reference(backend: OzakiBackend) -> tuple[str, Callable[[QuantumCircuit], S
     import qiskit_aer
     from qiskit import transpile
 
-    precision = backend.options.precision
-    simulator = qiskit_aer.AerSimulator(
-        method="statevector", precision=precision, max_parallel_threads=backend.options.threads
-    )
+    simulator = qiskit_aer.AerSimulator(method="statevector", max_parallel_threads=backend.options.threads)
 
     def run(circuit: QuantumCircuit) -> State:
         saving = transpile(circuit, simulator, optimization_level=0)
@@ -149,7 +153,7 @@ def _reference(backend: OzakiBackend) -> tuple[str, Callable[[QuantumCircuit], S
             raise QsimError(f"qiskit-aer could not run {circuit.name}: {result.status}")
         return np.asarray(result.data(0)["statevector"])
 
-    return f"qiskit-aer {qiskit_aer.__version__}, {precision} precision", run
+    return f"qiskit-aer {qiskit_aer.__version__}", run
 
 
 def _first_divergence(
