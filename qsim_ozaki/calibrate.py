@@ -132,7 +132,7 @@ def _rotations(count: int) -> list[Op]:
 
 
 def _flops_per_s(precision: str, threads: int) -> float:
-    return 20 * 32.0 * 2**ARITHMETIC_QUBITS / _extra_seconds(_dense(20), precision, threads)
+    return float(20 * 32 * 2**ARITHMETIC_QUBITS / _extra_seconds(_dense(20), precision, threads))
 
 
 RATES: dict[str, Callable[[int], float]] = {

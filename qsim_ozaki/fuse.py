@@ -87,7 +87,7 @@ def split(u: Matrix) -> tuple[Matrix, Matrix, Matrix]:
 
 
 def _unit(z: complex) -> complex:
-    return z / abs(z)
+    return z / abs(z) if z else 1 + 0j
 
 
 def _exact_core(u: Matrix) -> Matrix | None:
@@ -230,8 +230,9 @@ class _Fusion:
     def finish(self) -> list[Op]:
         for q in range(len(self.pending)):
             self.flush(q, keep_phase=False)
-        if abs(self.phase - 1) > ROUNDING:
-            self.out.append(Op(Kind.DIAGONAL, (), np.array([self.phase / abs(self.phase)]), name="phase"))
+        phase = self.phase / abs(self.phase)
+        if abs(phase - 1) > ROUNDING:
+            self.out.append(Op(Kind.DIAGONAL, (), np.array([phase]), name="phase"))
         return self.out
 
     def mixes(self, q: int) -> bool:
@@ -261,7 +262,8 @@ def _embed(matrix: Matrix, position: int, count: int) -> ComplexArray:
 def _reorder(data: ComplexArray, targets: Iterable[int], wanted: Sequence[int]) -> ComplexArray:
     """The matrix on ``targets`` as a matrix on the same qubits in the order ``wanted``."""
     count = len(wanted)
-    places = [list(targets).index(q) for q in wanted]
-    index = np.arange(1 << count)
-    source = sum(((index >> j) & 1) << place for j, place in enumerate(places))
+    order = list(targets)
+    source = np.zeros(1 << count, np.int64)
+    for j, q in enumerate(wanted):
+        source |= ((np.arange(1 << count) >> j) & 1) << order.index(q)
     return data[np.ix_(source, source)]

@@ -65,14 +65,14 @@ class Op:
         if self.kind is Kind.UNITARY:
             return self.data
         if self.kind is Kind.DIAGONAL:
-            return np.diag(self.data)
+            return np.asarray(np.diag(self.data), complex)
         if self.kind is Kind.PERMUTATION:
             out = np.zeros((size, size), complex)
             out[self.permutation, np.arange(size)] = self.data
             return out
         out = np.ones((1, 1), complex)
         for _ in self.targets:
-            out = np.kron(HADAMARD_MATRIX, out)
+            out = np.asarray(np.kron(HADAMARD_MATRIX, out), complex)
         return out
 
 

@@ -1,0 +1,137 @@
+"""Planning on made-up devices: coverage, predictions, choices, and the text that explains them."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from random_ops import random_op, random_state, random_unitary
+from reference import apply_op, tolerance
+
+from qsim_ozaki.cost import Device, phase_layers, predict_tile, state_bytes
+from qsim_ozaki.cpu import create
+from qsim_ozaki.ops import EMPTY, DenseBlock, HadamardPass, Kind, Op, Prepare, Relabel, TilePass
+from qsim_ozaki.plan import PlanOptions, order_swaps, plan
+
+DEVICE = Device(
+    name="made up",
+    memory_bytes=1 << 34,
+    bandwidth_bytes_per_s=1e11,
+    fp64_flops_per_s=1e12,
+    fp32_flops_per_s=2e12,
+    int8_ops_per_s=0,
+    cache_bandwidth_bytes_per_s=1e12,
+    launch_seconds=1e-6,
+    tile_qubits=6,
+    line_qubits=2,
+)
+
+
+def run_plan(made, state, num_qubits):
+    engine = create(2)
+    register = engine.allocate(num_qubits, "double") if made.options.from_zero else engine.load(state, "double")
+    for step in made.steps:
+        if not isinstance(step, Relabel):
+            engine.run_step(register, step)
+    index = np.arange(1 << num_qubits)
+    return engine.vector(register)[sum(((index >> q) & 1) << p for q, p in enumerate(made.final_position))]
+
+
+@pytest.mark.parametrize("tile_qubits", [3, 5, 8, 12])
+@pytest.mark.parametrize("from_zero", [False, True])
+@pytest.mark.parametrize("restore_order", [False, True])
+def test_a_plan_does_what_its_ops_say(rng, tile_qubits, from_zero, restore_order):
+    for _ in range(12):
+        num_qubits = int(rng.integers(1, 10))
+        ops = [random_op(rng, num_qubits, max_targets=min(3, tile_qubits)) for _ in range(int(rng.integers(1, 50)))]
+        options = PlanOptions(from_zero=from_zero, restore_order=restore_order)
+        made = plan(ops, num_qubits, replace(DEVICE, tile_qubits=tile_qubits), options)
+        state = np.eye(1, 1 << num_qubits, dtype=complex)[0] if from_zero else random_state(rng, num_qubits)
+        expected = state
+        for op in ops:
+            expected = apply_op(expected, op)
+        if restore_order:
+            assert made.final_position == tuple(range(num_qubits))
+        assert np.linalg.norm(run_plan(made, state, num_qubits) - expected) <= tolerance(4 * len(ops) + 8)
+
+
+def test_every_tile_holds_what_its_ops_mix_and_the_lowest_qubits(rng):
+    ops = [random_op(rng, 12, max_targets=3) for _ in range(120)]
+    for step in plan(ops, 12, DEVICE, PlanOptions()).steps:
+        if isinstance(step, TilePass):
+            assert {0, 1} <= set(step.qubits)
+            assert len(step.qubits) <= 6
+            assert all(set(op.mixed_qubits) <= set(step.qubits) for op in step.ops)
+
+
+def test_a_plan_is_a_pure_function(rng):
+    ops = [random_op(rng, 9, max_targets=2) for _ in range(60)]
+    made = [plan(ops, 9, DEVICE, PlanOptions()).explain() for _ in range(2)]
+    assert made[0] == made[1]
+
+
+def test_swaps_move_no_data(rng):
+    swap = Op(Kind.PERMUTATION, (0, 3), np.ones(4, complex), permutation=np.array([0, 2, 1, 3]), name="swap")
+    made = plan([swap], 4, DEVICE, PlanOptions())
+    assert [type(step) for step in made.steps] == [Relabel]
+    assert made.final_position == (3, 1, 2, 0)
+    assert made.prediction.bytes == 0
+
+
+def test_order_swaps_undo_any_permutation(rng):
+    final = [int(p) for p in rng.permutation(8)]
+    holder = {p: q for q, p in enumerate(final)}
+    for op in order_swaps(final):
+        a, b = op.targets
+        holder[a], holder[b] = holder[b], holder[a]
+    assert holder == {q: q for q in range(8)}
+
+
+def test_a_layer_of_hadamards_on_zero_is_one_write():
+    ops = [Op(Kind.HADAMARD, tuple(range(10)), EMPTY)]
+    made = plan(ops, 10, DEVICE, PlanOptions(from_zero=True))
+    assert [type(step) for step in made.steps] == [Prepare]
+    assert made.prediction.passes == 0.5
+
+
+def test_hadamards_on_any_state_take_the_fewest_passes():
+    ops = [Op(Kind.HADAMARD, tuple(range(10)), EMPTY)]
+    made = plan(ops, 10, DEVICE, PlanOptions())
+    assert [type(step) for step in made.steps] == [HadamardPass, HadamardPass]  # ceil((10 - 2) / (6 - 2))
+    assert {q for step in made.steps for q in step.qubits} == set(range(10))
+
+
+def test_diagonals_of_any_width_share_a_pass_with_one_layer(rng):
+    ops = [Op(Kind.DIAGONAL, (q, (q + 5) % 10), np.exp(1j * rng.uniform(0, 6, 4))) for q in range(10)]
+    made = plan(ops, 10, DEVICE, PlanOptions())
+    assert len(made.steps) == 1
+    assert phase_layers(made.steps[0].ops) == 1
+
+
+def test_a_large_matrix_is_a_step_of_its_own(rng):
+    op = Op(Kind.UNITARY, tuple(range(7)), random_unitary(rng, 128))
+    made = plan([op], 10, replace(DEVICE, tile_qubits=8), PlanOptions())
+    assert [type(step) for step in made.steps] == [DenseBlock]
+
+
+def test_the_bound_flips_where_the_numbers_say(rng):
+    op = Op(Kind.UNITARY, (0, 1), random_unitary(rng, 4))
+    amps = 2.0**20
+    memory = 32 * amps / DEVICE.bandwidth_bytes_per_s
+    arithmetic = 32 * amps / DEVICE.fp64_flops_per_s  # 8 flops for each of a row's 4 entries
+    crossing = int(memory / arithmetic)
+    for count, bound in ((crossing - 1, "memory"), (crossing + 2, "arithmetic")):
+        prediction = predict_tile([op] * count, 20, "double", replace(DEVICE, cache_bandwidth_bytes_per_s=1e15))
+        assert prediction.bound_by == bound
+        assert prediction.seconds == pytest.approx(memory + count * arithmetic + 1e-6, rel=1e-6)
+
+
+def test_explain_names_steps_totals_and_memory(rng):
+    ops = [Op(Kind.UNITARY, (q,), random_unitary(rng, 2)) for q in range(8)]
+    ops += [Op(Kind.PERMUTATION, (q + 1,), np.ones(2, complex), (q,), 1, np.array([1, 0]), "cx") for q in range(7)]
+    made = plan(ops, 8, DEVICE, PlanOptions(from_zero=True))
+    text = made.explain()
+    for part in ("Prepare product state", "TilePass", " cx", "total:", "made up", "4.0 KiB; 16.0 GiB available (fits)"):
+        assert part in text
+    assert made.memory_bytes == state_bytes(8, "double") == 4096
+    tight = plan(ops, 8, replace(DEVICE, memory_bytes=1000), PlanOptions())
+    assert "DOES NOT FIT" in tight.explain()
