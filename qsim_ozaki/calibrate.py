@@ -23,11 +23,11 @@ from qsim_ozaki.cost import Device
 from qsim_ozaki.ops import Kind, Op
 
 STATE_QUBITS = 22  # 64 MiB: beyond a core's caches, small enough to be quick
-ARITHMETIC_QUBITS = 16  # 1 MiB: resident in a core's second-level cache or close to it
-TILE_QUBITS = 13  # of the measured programs
+ARITHMETIC_QUBITS = 18  # 4 MiB: stays in the caches, enough tiles for every thread
 # 256-byte segments: 128 bytes cost 1.2 x, 64 bytes 2 x in a strided pass at 24 qubits (EPYC 9004, 2 cores, 2026-11)
 LINE_QUBITS = 4
-SWEEPS_PER_LAYER = 5  # of TILE_QUBITS rotations: lanes, then three positions at a time
+TILE = (0, 1, 2, 3, *range(ARITHMETIC_QUBITS - 8, ARITHMETIC_QUBITS))  # qubits of the measured operators
+SWEEPS_PER_LAYER = 4  # of rotations on TILE: the lanes, then three positions at a time
 REPEATS = 3
 KINDS = {Kind.DIAGONAL: 0, Kind.PERMUTATION: 1, Kind.HADAMARD: 2, Kind.UNITARY: 3}
 
@@ -86,11 +86,14 @@ def processor() -> str:
 
 
 def _best_seconds(num_qubits: int, ops: Sequence[Op], precision: str, threads: int) -> float:
-    """Least of a few runs of ``ops`` as one tile pass on a random product state."""
+    """Least of a few runs of ``ops`` as one tile pass over the line's and the highest qubits, on a product state."""
     state = _cpu.State(num_qubits, precision == "single")
     angles = np.random.default_rng(1).uniform(0.3, 1.2, num_qubits)
     state.prepare(np.stack([np.cos(angles), 1j * np.sin(angles)], 1).reshape(-1), threads)
-    program = tile_program(num_qubits, range(min(num_qubits, TILE_QUBITS)), precision, ops)
+    width = min(num_qubits, tile_qubits())
+    line = min(LINE_QUBITS, width)
+    qubits = [*range(line), *range(num_qubits - width + line, num_qubits)]
+    program = tile_program(num_qubits, qubits, precision, ops)
     program.run(state, threads)
     times = []
     for _ in range(REPEATS):
@@ -100,9 +103,11 @@ def _best_seconds(num_qubits: int, ops: Sequence[Op], precision: str, threads: i
     return min(times)
 
 
-def tile_program(num_qubits: int, qubits: Iterable[int], precision: str, ops: Iterable[Op]) -> _cpu.TileProgram:
+def tile_program(
+    num_qubits: int, qubits: Iterable[int], precision: str, ops: Iterable[Op], zero_qubits: Iterable[int] = ()
+) -> _cpu.TileProgram:
     """``ops`` as a program of the extension that runs inside tiles over ``qubits``."""
-    program = _cpu.TileProgram(num_qubits, list(qubits), precision == "single")
+    program = _cpu.TileProgram(num_qubits, list(qubits), list(zero_qubits), precision == "single")
     for op in ops:
         data = np.ascontiguousarray(op.data).reshape(-1)
         program.add(KINDS[op.kind], op.targets, op.controls, op.ctrl_state, data, op.permutation)
@@ -121,14 +126,14 @@ def _dense(count: int) -> list[Op]:
     ops = []
     for number in range(count):
         matrix = np.linalg.qr(rng.normal(size=(4, 4)) + 1j * rng.normal(size=(4, 4)))[0]
-        ops.append(Op(Kind.UNITARY, (4 + number % 7, 5 + number % 7), matrix))
+        ops.append(Op(Kind.UNITARY, (TILE[4 + number % 7], TILE[5 + number % 7]), matrix))
     return ops
 
 
 def _rotations(count: int) -> list[Op]:
     """``count`` layers of real rotations on all qubits of a tile."""
     matrix = np.array([[np.cos(0.7), -np.sin(0.7)], [np.sin(0.7), np.cos(0.7)]], complex)
-    return [Op(Kind.UNITARY, (q,), matrix) for _ in range(count) for q in range(TILE_QUBITS)]
+    return [Op(Kind.UNITARY, (q,), matrix) for _ in range(count) for q in TILE]
 
 
 def _flops_per_s(precision: str, threads: int) -> float:

@@ -17,7 +17,7 @@ from qsim_ozaki import calibrate
 from qsim_ozaki.cost import Device, amplitude_bytes
 from qsim_ozaki.engine import State
 from qsim_ozaki.errors import CapacityError
-from qsim_ozaki.ops import DenseBlock, HadamardPass, Kind, Op, Path, Prepare, Step, TilePass
+from qsim_ozaki.ops import EMPTY, DenseBlock, HadamardPass, Kind, Op, Path, Prepare, Step, TilePass
 
 
 class CpuState:
@@ -72,16 +72,16 @@ class CpuEngine:
         if isinstance(step, Prepare):
             _native(state).prepare(np.ascontiguousarray(step.factors).reshape(-1), self.threads)
         elif isinstance(step, TilePass):
-            self._run_tile(state, step.qubits, step.ops)
+            self._run_tile(state, step.qubits, step.ops, step.zero_qubits)
         elif isinstance(step, HadamardPass):
-            self._run_tile(state, step.qubits, [Op(Kind.HADAMARD, step.qubits, np.empty(0, complex))])
+            self._run_tile(state, step.qubits, [Op(Kind.HADAMARD, step.qubits, EMPTY)])
         elif isinstance(step, DenseBlock) and step.path is Path.NATIVE:
-            self._run_tile(state, tuple(sorted(step.op.targets)), [step.op])
+            self._run_tile(state, tuple(sorted(step.op.targets)), [step.op], step.zero_qubits)
         else:
             raise AssertionError(f"the CPU engine has no step {step}")
 
-    def _run_tile(self, state: State, qubits: Sequence[int], ops: Sequence[Op]) -> None:
-        program = calibrate.tile_program(state.num_qubits, qubits, state.precision, ops)
+    def _run_tile(self, state: State, qubits: Sequence[int], ops: Sequence[Op], zero_qubits: Sequence[int] = ()) -> None:
+        program = calibrate.tile_program(state.num_qubits, qubits, state.precision, ops, zero_qubits)
         program.run(_native(state), self.threads)
 
     def vector(self, state: State) -> NDArray[np.complexfloating]:

@@ -178,10 +178,17 @@ class Prediction:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TilePass:
-    """One read and one write of the state: every op applied inside tiles of ``2**len(qubits)`` amplitudes."""
+    """One read and one write of the state: every op applied inside tiles of ``2**len(qubits)`` amplitudes.
 
-    qubits: tuple[int, ...]  # ascending; every op's mixed qubits are among them
+    Attributes:
+        qubits: ascending; every op's mixed qubits are among them.
+        ops: in order.
+        zero_qubits: qubits outside the tile that still are |0>: tiles where one of them reads 1 hold only zeros.
+    """
+
+    qubits: tuple[int, ...]
     ops: tuple[Op, ...]
+    zero_qubits: tuple[int, ...] = ()
     prediction: Prediction = field(default_factory=Prediction)
     reason: str = ""
 
@@ -202,6 +209,7 @@ class DenseBlock:
     op: Op
     path: Path = Path.NATIVE
     num_moduli: int = 0
+    zero_qubits: tuple[int, ...] = ()  # as in TilePass
     prediction: Prediction = field(default_factory=Prediction)
     reason: str = ""
 

@@ -103,14 +103,16 @@ def plan(
     if final != start:
         steps.append(_relabel(start, final))
     fused = fuse(relabelled, num_qubits, options.max_fused_qubits)
+    live = (1 << num_qubits) - 1
     if options.from_zero:
         prepare, fused = absorb_product(fused, num_qubits)
+        live = _mask([q for q in range(num_qubits) if prepare.factors[q, 1] != 0])
         prediction = predict_prepare(num_qubits, options.precision, device)
         steps.append(replace(prepare, prediction=prediction, reason="one write of a product state"))
     if options.restore_order:
         fused += order_swaps(final)
         final = tuple(range(num_qubits))
-    steps += choose_passes(fused, num_qubits, device, options)
+    steps += choose_passes(fused, num_qubits, live, device, options)
     prediction = total(step.prediction for step in steps)
     memory = state_bytes(num_qubits, options.precision)
     return Plan(num_qubits, tuple(steps), final, device, options, prediction, memory)
@@ -188,8 +190,16 @@ def absorb_product(ops: Sequence[Op], num_qubits: int) -> tuple[Prepare, list[Op
     return Prepare(factors), left
 
 
-def choose_passes(ops: Sequence[Op], num_qubits: int, device: Device, options: PlanOptions) -> list[Step]:
-    """Steps that cover ``ops``: tiles that take the most work first, matrices too large for a tile apart."""
+def choose_passes(ops: Sequence[Op], num_qubits: int, live: int, device: Device, options: PlanOptions) -> list[Step]:
+    """Steps that cover ``ops``: tiles that take the most work first, large matrices apart.
+
+    Args:
+        ops: fused, on physical qubits.
+        num_qubits: width of the state.
+        live: mask of the qubits that may be other than |0> before the first op.
+        device: measured or made up.
+        options: what was asked.
+    """
     if not ops:
         return []
     line = min(device.line_for(options.precision), num_qubits)
@@ -197,44 +207,68 @@ def choose_passes(ops: Sequence[Op], num_qubits: int, device: Device, options: P
     mixed = np.array([_mask(op.mixed_qubits) for op in ops], np.uint64)
     used = np.array([_mask(op.qubits) for op in ops], np.uint64)
     weights = np.array([1.0 if op.mixed_qubits else 0.01 for op in ops])
-    steps: list[Step] = []
+    passes = _Passes(num_qubits, live, device, options)
     for mask, members in _cpu.search_tiles(mixed, used, weights, num_qubits, tile, (1 << line) - 1):
-        chosen = [ops[k] for k in members]
-        qubits = tuple(q for q in range(num_qubits) if mask >> q & 1)
-        steps += _steps_of(qubits, chosen, num_qubits, device, options)
-    return steps
+        passes.add(mask, [ops[k] for k in members])
+    return passes.steps
 
 
-def _steps_of(
-    qubits: tuple[int, ...], ops: list[Op], num_qubits: int, device: Device, options: PlanOptions
-) -> list[Step]:
-    """One pass, or several where matrices in it are large enough to be steps of their own."""
-    steps: list[Step] = []
-    run: list[Op] = []
+class _Passes:
+    """Turns chosen tiles into steps, keeping track of the qubits that are still |0>."""
 
-    def close() -> None:
-        if run:
-            steps.append(_pass(qubits, list(run), num_qubits, device, options))
-            run.clear()
+    def __init__(self, num_qubits: int, live: int, device: Device, options: PlanOptions) -> None:
+        self.num_qubits = num_qubits
+        self.live = live
+        self.device = device
+        self.options = options
+        self.steps: list[Step] = []
 
-    for op in ops:
-        if op.kind is Kind.UNITARY and len(op.targets) >= DENSE_BLOCK_QUBITS:
-            close()
-            prediction = predict_tile([op], num_qubits, options.precision, device)
-            reason = f"{1 << len(op.targets)} x {1 << len(op.targets)} matrix product"
-            steps.append(DenseBlock(op, Path.NATIVE, 0, prediction, reason))
+    def add(self, tile: int, ops: Sequence[Op]) -> None:
+        """One pass with ``ops``, or several where matrices among them are large enough to be steps of their own."""
+        run: list[Op] = []
+        for op in ops:
+            if op.kind is Kind.UNITARY and len(op.targets) >= DENSE_BLOCK_QUBITS:
+                self.close(tile, run)
+                run = []
+                self.block(op)
+            else:
+                run.append(op)
+        self.close(tile, run)
+
+    def close(self, tile: int, ops: Sequence[Op]) -> None:
+        if not ops:
+            return
+        zero = self.zero_qubits(tile)
+        prediction = predict_tile(ops, self.num_qubits - len(zero), self.options.precision, self.device)
+        if all(_is_hadamard(op) for op in ops) and not zero:
+            targets = tuple(sorted(op.targets[0] for op in ops))
+            self.steps.append(HadamardPass(targets, prediction, "only Hadamards: additions, one scale"))
         else:
-            run.append(op)
-    close()
-    return steps
+            qubits = self.qubits_of(tile)
+            reason = f"{len(ops)} ops fit a tile of {len(qubits)} qubits"
+            self.steps.append(TilePass(qubits, tuple(ops), zero, prediction, reason))
+        self.note(ops)
+
+    def block(self, op: Op) -> None:
+        zero = self.zero_qubits(_mask(op.targets))
+        prediction = predict_tile([op], self.num_qubits - len(zero), self.options.precision, self.device)
+        size = 1 << len(op.targets)
+        self.steps.append(DenseBlock(op, Path.NATIVE, 0, zero, prediction, f"{size} x {size} matrix product"))
+        self.note([op])
+
+    def note(self, ops: Sequence[Op]) -> None:
+        for op in ops:
+            self.live |= _mask(op.mixed_qubits)
+
+    def zero_qubits(self, tile: int) -> tuple[int, ...]:
+        return self.qubits_of(~(self.live | tile))
+
+    def qubits_of(self, mask: int) -> tuple[int, ...]:
+        return tuple(q for q in range(self.num_qubits) if mask >> q & 1)
 
 
-def _pass(qubits: tuple[int, ...], ops: list[Op], num_qubits: int, device: Device, options: PlanOptions) -> Step:
-    prediction = predict_tile(ops, num_qubits, options.precision, device)
-    if all(op.kind is Kind.UNITARY and not op.controls and np.array_equal(op.data, HADAMARD_MATRIX) for op in ops):
-        targets = tuple(sorted(op.targets[0] for op in ops))
-        return HadamardPass(targets, prediction, "only Hadamards: additions, one scale")
-    return TilePass(qubits, tuple(ops), prediction, f"{len(ops)} ops fit a tile of {len(qubits)} qubits")
+def _is_hadamard(op: Op) -> bool:
+    return op.kind is Kind.UNITARY and not op.controls and np.array_equal(op.data, HADAMARD_MATRIX)
 
 
 def _mask(qubits: Sequence[int]) -> int:

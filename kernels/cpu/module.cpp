@@ -68,8 +68,12 @@ class State {
 
 class Program {
   public:
-    Program(int num_qubits, std::vector<int> qubits, bool single) : num_qubits_(std::max(num_qubits, kPaddedQubits)),
-                                                                    qubits_(std::move(qubits)), single_(single) {}
+    // `zero_qubits` outside the tile are known to be |0>: tiles where one of them reads 1 are left alone.
+    Program(int num_qubits, std::vector<int> qubits, std::vector<int> zero_qubits, bool single)
+        : num_qubits_(std::max(num_qubits, kPaddedQubits)), qubits_(std::move(qubits)), zero_qubits_(std::move(zero_qubits)),
+          single_(single) {
+        for (int q = num_qubits; q < num_qubits_; ++q) zero_qubits_.push_back(q);
+    }
 
     void add(int kind, std::vector<int> targets, std::vector<int> controls, index_t ctrl_state, ComplexIn data,
              std::optional<IndexIn> permutation) {
@@ -129,11 +133,16 @@ class Program {
         if (static_cast<int>(tile.size()) > qsim::kMaxTile) throw std::invalid_argument("a tile has more than 20 qubits");
         qsim::TileCompiler<Real> compiler(num_qubits_, tile, lanes, kBlockBitsDouble + (single_ ? 1 : 0));
         for (auto& op : ops_) compiler.add(std::move(op));
-        return std::make_unique<qsim::TileProgram<Real>>(compiler.finish());
+        auto program = std::make_unique<qsim::TileProgram<Real>>(compiler.finish());
+        auto& outer = program->outer;
+        outer.erase(std::remove_if(outer.begin(), outer.end(), [&](int q) {
+            return std::find(zero_qubits_.begin(), zero_qubits_.end(), q) != zero_qubits_.end();
+        }), outer.end());
+        return program;
     }
 
     int num_qubits_;
-    std::vector<int> qubits_;
+    std::vector<int> qubits_, zero_qubits_;
     bool single_;
     int largest_ = 0;
     std::vector<qsim::TileOp> ops_;
@@ -235,7 +244,7 @@ NB_MODULE(_cpu, m) {
         }, "qubit"_a, "outcome"_a, "scale"_a, "threads"_a);
 
     nb::class_<Program>(m, "TileProgram")
-        .def(nb::init<int, std::vector<int>, bool>(), "num_qubits"_a, "qubits"_a, "single"_a)
+        .def(nb::init<int, std::vector<int>, std::vector<int>, bool>(), "num_qubits"_a, "qubits"_a, "zero_qubits"_a, "single"_a)
         .def("add", &Program::add, "kind"_a, "targets"_a, "controls"_a, "ctrl_state"_a, "data"_a, "permutation"_a.none())
         .def("finish", &Program::finish, nb::call_guard<nb::gil_scoped_release>())
         .def("run", &Program::run, "state"_a, "threads"_a, nb::call_guard<nb::gil_scoped_release>())
