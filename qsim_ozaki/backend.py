@@ -1,0 +1,231 @@
+"""Qiskit's face: a `BackendV2` that runs circuits as jobs.
+
+In: Qiskit circuits and options. Out: jobs, plans, estimates. It chooses no step and touches no state.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import version
+from typing import Any
+
+from qiskit import QuantumCircuit
+from qiskit.providers import BackendV2
+from qiskit.result import Result
+from qiskit.transpiler import Target
+
+from qsim_ozaki import engine as engines
+from qsim_ozaki import sampling
+from qsim_ozaki.cost import Device
+from qsim_ozaki.engine import Engine
+from qsim_ozaki.errors import LoweringError
+from qsim_ozaki.execute import execute
+from qsim_ozaki.gates import build_target
+from qsim_ozaki.instructions import SaveStatevector, save_statevector
+from qsim_ozaki.job import OzakiJob
+from qsim_ozaki.options import BackendOptions, checked
+from qsim_ozaki.prepare import Prepared, check_capacity, experiment, max_qubits, plan_options, prepare, request
+from qsim_ozaki.program_plan import ProgramPlan, plan_program
+
+__all__ = ["Estimate", "OzakiBackend", "SaveStatevector", "save_statevector"]
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What a circuit will need.
+
+    Attributes:
+        active_qubits: qubits that some instruction touches; the others cost nothing.
+        needed_bytes: the state and what is saved beside it.
+        available_bytes: what the engine may use now.
+        fits: whether it runs.
+        max_qubits: active qubits of the widest state that fits, in the precision asked for.
+        predicted_seconds: of all segments, each done once; sampling not included.
+    """
+
+    active_qubits: int
+    needed_bytes: int
+    available_bytes: int
+    fits: bool
+    max_qubits: int
+    predicted_seconds: float
+
+
+class OzakiBackend(BackendV2):  # type: ignore[misc]
+    """A state-vector simulator.
+
+    Circuits that measure give counts (and memory, if asked); circuits that neither measure nor save give their final
+    ``statevector``, in the order of the circuit's qubits before transpilation moved them.
+
+    Args:
+        options: the options below, as the defaults of `run`; each is checked when it is set, here or later.
+
+            * ``engine``: ``"auto"`` or an engine's name.
+            * ``precision``: ``"double"`` or ``"single"``.
+            * ``arithmetic``: ``"auto"`` or ``"native"``.
+            * ``accuracy``: relative error bound of one dense block, None for FP64's.
+            * ``shots``: at least 1.
+            * ``seed_simulator``: an integer of at least 0, None for a fresh one, which the result then tells.
+            * ``memory``: whether to keep each shot's value.
+            * ``initial_state``: a label of ``01+-rl``, a basis state's index, or a vector, on the qubits of the circuit as run.
+            * ``max_memory_bytes``: limit of all states and saved vectors, 0 for what is free.
+            * ``threads``: 0 for all cores.
+
+    Raises:
+        OptionError: an option is unknown or its value is not allowed.
+
+    Example:
+        >>> backend = OzakiBackend(seed_simulator=7)
+        >>> backend.run(circuit, shots=1000).result().get_counts()
+    """
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(
+            name="qsim_ozaki",
+            description="State-vector simulator: few passes over memory, a plan to read before it runs",
+            backend_version=version("qsim-ozaki"),
+        )
+        self._options.update_options(**options)
+        self._target: Target | None = None
+        self._engines: dict[tuple[object, ...], tuple[Engine, threading.Lock]] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Everything but engines and their locks, so that a backend can be sent to another process."""
+        return self.__dict__ | {"_engines": {}}
+
+    @classmethod
+    def _default_options(cls) -> BackendOptions:
+        return BackendOptions()
+
+    @property
+    def target(self) -> Target:
+        """Every gate of the table on any number of qubits, without a coupling map."""
+        if self._target is None:
+            self._target = build_target()
+            if "save_statevector" not in self._target.operation_names:
+                self._target.add_instruction(SaveStatevector, name="save_statevector")
+        return self._target
+
+    @property
+    def max_circuits(self) -> None:
+        """No limit."""
+        return
+
+    def set_options(self, **fields: Any) -> None:
+        """Sets options for all later runs.
+
+        Raises:
+            OptionError: one is unknown or its value is not allowed; then none is set.
+        """
+        self._options.update_options(**fields)
+
+    def run(self, run_input: QuantumCircuit | Iterable[QuantumCircuit], **options: Any) -> OzakiJob:
+        """Starts a job. Every circuit is translated and its memory checked before this returns.
+
+        Args:
+            run_input: a circuit, or several.
+            options: override the backend's options for this run.
+
+        Returns:
+            A running job. Circuit i draws from a random stream that depends on the seed and i alone.
+
+        Raises:
+            OptionError: an option is unknown, not allowed, or does not suit a circuit.
+            LoweringError: a circuit cannot be translated.
+            CapacityError: a state does not fit.
+        """
+        used = self._merged(options)
+        circuits = [run_input] if isinstance(run_input, QuantumCircuit) else list(run_input)
+        if not circuits:
+            raise LoweringError("run() got no circuits. Pass a circuit or a list of at least one.")
+        ready = [prepare(circuit, used) for circuit in circuits]
+        engine, turn = self._engine(used)
+        device = engine.device()
+        for prepared in ready:
+            check_capacity(prepared, device, used["precision"])
+
+        def work(check: Callable[[], None], job_id: str) -> Result:
+            return self._result(ready, engine, device, used, (check, job_id))
+
+        job = OzakiJob(self, work, turn)
+        job.submit()
+        return job
+
+    def plan(self, circuit: QuantumCircuit, **options: Any) -> ProgramPlan:
+        """How ``circuit`` would run; ``plan(circuit).explain()`` is the table. Nothing runs and no memory is taken.
+
+        Args:
+            circuit: of any width.
+            options: as for `run`.
+        """
+        return self._planned(circuit, options)[1]
+
+    def estimate(self, circuit: QuantumCircuit, **options: Any) -> Estimate:
+        """What ``circuit`` would need, and whether it fits.
+
+        Args:
+            circuit: of any width.
+            options: as for `run`.
+        """
+        prepared, planned, device = self._planned(circuit, options)
+        return Estimate(
+            active_qubits=prepared.code.program.num_qubits,
+            needed_bytes=prepared.needed_bytes,
+            available_bytes=device.memory_bytes,
+            fits=prepared.needed_bytes <= device.memory_bytes,
+            max_qubits=max_qubits(device, self._merged(options)["precision"]),
+            predicted_seconds=planned.prediction.seconds,
+        )
+
+    def _merged(self, options: dict[str, Any]) -> dict[str, Any]:
+        return dict(self._options.items()) | checked(options)
+
+    def _planned(self, circuit: QuantumCircuit, options: dict[str, Any]) -> tuple[Prepared, ProgramPlan, Device]:
+        used = self._merged(options)
+        device = self._engine(used)[0].device()
+        prepared = prepare(circuit, used)
+        return prepared, plan_program(prepared.code, device, plan_options(used)), device
+
+    def _engine(self, options: dict[str, Any]) -> tuple[Engine, threading.Lock]:
+        """The engine for ``options``, and the lock by which its jobs take turns; a forked process makes its own."""
+        key = (os.getpid(), options["engine"], options["threads"], options["max_memory_bytes"])
+        if key not in self._engines:
+            engine = engines.select(key[1], threads=options["threads"], max_memory_bytes=options["max_memory_bytes"])
+            self._engines[key] = (engine, threading.Lock())
+        return self._engines[key]
+
+    def _result(
+        self,
+        ready: list[Prepared],
+        engine: Engine,
+        device: Device,
+        options: dict[str, Any],
+        job: tuple[Callable[[], None], str],
+    ) -> Result:
+        """Runs the circuits one after the other."""
+        check, job_id = job
+        given = options["seed_simulator"]
+        seed = sampling.fresh_seed() if given is None else given
+        start = datetime.now(UTC)
+        results = []
+        for index, prepared in enumerate(ready):
+            check()
+            asked = request(prepared, options, seed, index, device)
+            done = execute(prepared.code, engine, asked, check)
+            results.append(experiment(prepared, done, asked, engine.name))
+        end = datetime.now(UTC)
+        return Result(
+            backend_name=self.name,
+            backend_version=self.backend_version,
+            job_id=job_id,
+            success=True,
+            results=results,
+            date=end.isoformat(),
+            status="COMPLETED",
+            header={},
+            time_taken=(end - start).total_seconds(),
+        )

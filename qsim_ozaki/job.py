@@ -1,0 +1,193 @@
+"""The job: work that runs in a thread of its own, can be cancelled between steps, and never hides an error.
+
+In: a function that makes a `Result`. Out: its result, or the error it raised. It knows nothing of circuits.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+import time
+import uuid
+import weakref
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeAlias
+
+from qiskit.providers import JobStatus, JobV1
+from qiskit.providers.exceptions import JobTimeoutError
+from qiskit.providers.jobstatus import JOB_FINAL_STATES
+from qiskit.result import Result
+
+from qsim_ozaki.errors import CancelledError, EngineError
+
+if TYPE_CHECKING:
+    from qiskit.providers import BackendV2
+
+EXIT_SECONDS = 10.0  # a step of the largest state takes less; the interpreter waits no longer than this for one
+QUEUE_SECONDS = 0.05
+
+_unfinished: weakref.WeakSet[OzakiJob] = weakref.WeakSet()
+
+# work(check, job_id): calls `check` before every step, which raises CancelledError once the job is cancelled
+Work: TypeAlias = Callable[[Callable[[], None], str], Result]
+
+
+class OzakiJob(JobV1):  # type: ignore[misc]
+    """A run of one or more circuits.
+
+    Args:
+        backend: where it runs.
+        work: computes the result; called once, in the job's thread.
+        turn: held while it runs, so that the jobs of one engine take turns.
+    """
+
+    def __init__(self, backend: BackendV2, work: Work, turn: threading.Lock) -> None:
+        super().__init__(backend, str(uuid.uuid4()))
+        self._work: Work | None = work
+        self._turn = turn
+        self._status = JobStatus.INITIALIZING
+        self._guard = threading.Lock()  # of _status: a job that is CANCELLED stays so
+        self._ended = threading.Event()
+        self._cancelled = threading.Event()
+        self._result: Result | None = None
+        self._error: BaseException | None = None
+        self._thread: threading.Thread | None = None
+
+    def submit(self) -> None:
+        """Starts the job's thread; it ends with the job, so that an idle backend has none and a process may fork.
+
+        Raises:
+            EngineError: it was submitted before.
+        """
+        if self._thread is not None:
+            raise EngineError(f"job {self.job_id()} was submitted before. Run the circuits again for a new job.")
+        self._status = JobStatus.QUEUED
+        self._thread = threading.Thread(target=self._run, name=f"qsim_ozaki job {self.job_id()}", daemon=True)
+        _unfinished.add(self)
+        self._thread.start()
+
+    def status(self) -> JobStatus:
+        """INITIALIZING, QUEUED, RUNNING, and in the end DONE, ERROR or CANCELLED."""
+        return self._status
+
+    def result(self, timeout: float | None = None) -> Result:
+        """Waits for the result; Ctrl-C while waiting cancels the job.
+
+        Args:
+            timeout: seconds to wait, None for as long as it takes.
+
+        Raises:
+            JobTimeoutError: it is not done after ``timeout``; it goes on.
+            CancelledError: it was cancelled.
+            Exception: what went wrong in the run, with its own traceback.
+        """
+        try:
+            self.wait_for_final_state(timeout)
+        except KeyboardInterrupt:
+            self.cancel()
+            raise
+        if self._status is JobStatus.CANCELLED:
+            raise CancelledError(f"job {self.job_id()} was cancelled. Run the circuits again for their result.")
+        if self._error is not None:
+            raise self._error
+        assert self._result is not None
+        return self._result
+
+    def cancel(self) -> bool:
+        """Cancels the job: its result will never come, and it stops before its next step.
+
+        Returns:
+            Whether it was cancelled; False if it had ended before.
+        """
+        with self._guard:
+            if self._status is JobStatus.CANCELLED:
+                return True
+            if self._status in JOB_FINAL_STATES:
+                return False
+            self._status = JobStatus.CANCELLED
+        self._cancelled.set()
+        return True
+
+    def wait_for_final_state(
+        self,
+        timeout: float | None = None,
+        wait: float = 5,
+        callback: Callable[[str, JobStatus, JobV1], None] | None = None,
+    ) -> None:
+        """Returns as soon as the job has ended.
+
+        Args:
+            timeout: seconds to wait at most.
+            wait: seconds between calls of ``callback``.
+            callback: called with job id, status and job while it has not ended.
+
+        Raises:
+            JobTimeoutError: it has not ended after ``timeout``.
+        """
+        end = None if timeout is None else time.monotonic() + timeout
+        while self._status not in JOB_FINAL_STATES:
+            left = None if end is None else end - time.monotonic()
+            if left is not None and left <= 0:
+                raise JobTimeoutError(f"job {self.job_id()} has not ended after {timeout} s; it goes on.")
+            if callback is not None:
+                callback(self.job_id(), self._status, self)
+                left = wait if left is None else min(wait, left)
+            self._wait_a_while(left)
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Waits until the job has ended and its memory is free; returns whether it has."""
+        return self._ended.wait(timeout)
+
+    def _wait_a_while(self, seconds: float | None) -> None:
+        """Until the thread ends; a cancelled job is final before that, so look now and then."""
+        if seconds is None or seconds > 1:
+            seconds = 1
+        self._ended.wait(seconds)
+
+    def _check(self) -> None:
+        if self._cancelled.is_set():
+            raise CancelledError(f"job {self.job_id()} was cancelled")
+
+    def _run(self) -> None:
+        try:
+            while not self._turn.acquire(timeout=QUEUE_SECONDS):
+                self._check()
+            try:
+                self._enter(JobStatus.RUNNING)
+                self._check()
+                assert self._work is not None
+                self._result = self._work(self._check, self.job_id())
+                self._enter(JobStatus.DONE)
+            finally:
+                self._turn.release()
+        except CancelledError:
+            self._enter(JobStatus.CANCELLED)
+        except BaseException as error:
+            self._error = error
+            self._enter(JobStatus.ERROR)
+        finally:
+            self._work = None  # the circuits' memory
+            _unfinished.discard(self)
+            self._ended.set()
+
+    def _enter(self, status: JobStatus) -> None:
+        with self._guard:
+            if self._status is not JobStatus.CANCELLED:
+                self._status = status
+            else:
+                self._result = None
+
+
+@atexit.register
+def _stop_unfinished() -> None:
+    """Ends running jobs before the interpreter goes: a thread must not wake up in one that is gone."""
+    jobs = list(_unfinished)
+    for job in jobs:
+        job.cancel()
+    for job in jobs:
+        job.wait(EXIT_SECONDS)
+
+
+# A forked child has none of its parent's threads, so none of its jobs to wait for.
+os.register_at_fork(after_in_child=_unfinished.clear)

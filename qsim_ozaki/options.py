@@ -1,0 +1,141 @@
+"""The backend's options: names, defaults, and a check of every value when it is set.
+
+In: names and values from a user. Out: a Qiskit `Options` that holds only values that mean something. It runs nothing.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping
+from typing import Any, SupportsIndex
+
+import numpy as np
+from qiskit.providers import Options
+
+from qsim_ozaki.engine import ENGINES
+from qsim_ozaki.errors import OptionError
+from qsim_ozaki.sampling import check_seed
+
+LABEL_LETTERS = "01+-rl"
+NORM_TOLERANCE = {8: 1e-5, 16: 1e-8}  # by bytes of an amplitude: room for the rounding of its own precision
+
+
+def _choice(*allowed: str) -> Callable[[str, object], object]:
+    def check(name: str, value: object) -> object:
+        if not isinstance(value, str) or value not in allowed:
+            near = difflib.get_close_matches(str(value), allowed, 1)
+            hint = f" Did you mean {near[0]!r}?" if near else ""
+            raise OptionError(f"{name}={value!r} is not allowed. Use one of {', '.join(map(repr, allowed))}.{hint}")
+        return value
+
+    return check
+
+
+def _integer(least: int) -> Callable[[str, object], object]:
+    def check(name: str, value: object) -> object:
+        if isinstance(value, (bool, np.bool_)) or not isinstance(value, SupportsIndex) or value.__index__() < least:
+            raise OptionError(f"{name}={value!r} is not allowed. Use an integer of at least {least}.")
+        return value.__index__()
+
+    return check
+
+
+def _check_arithmetic(name: str, value: object) -> object:
+    value = _choice("auto", "native", "emulated")(name, value)
+    if value == "emulated":
+        raise OptionError(f"{name}='emulated' is not available: no engine here emulates FP64. Use 'auto' or 'native'.")
+    return value
+
+
+def _check_accuracy(name: str, value: object) -> object:
+    if value is None:
+        return None
+    number = isinstance(value, (float, np.floating)) and 0 < float(value) < 1
+    if not number:
+        raise OptionError(f"{name}={value!r} is not allowed. Use a relative error between 0 and 1, as 1e-12, or None.")
+    return float(value)  # type: ignore[arg-type]
+
+
+def _check_bool(name: str, value: object) -> object:
+    if not isinstance(value, (bool, np.bool_)):
+        raise OptionError(f"{name}={value!r} is not allowed. Use True or False.")
+    return bool(value)
+
+
+def _check_initial_state(name: str, value: Any) -> object:
+    """None, a label, a basis state's index, or a vector of unit norm; a vector is not copied."""
+    if value is None:
+        return None
+    if isinstance(value, str):
+        if not value or set(value) - set(LABEL_LETTERS):
+            raise OptionError(
+                f"{name}={value!r} is not a label. Use one letter of {LABEL_LETTERS} per qubit, qubit 0 last."
+            )
+        return value
+    if isinstance(value, SupportsIndex) and not isinstance(value, (bool, np.bool_, np.ndarray)):
+        return _integer(0)(name, value)
+    try:
+        vector = np.asarray(value)
+    except (TypeError, ValueError):
+        vector = np.empty(0)
+    if vector.ndim != 1 or vector.size < 2 or vector.size & (vector.size - 1) or vector.dtype.kind not in "iufc":
+        raise OptionError(
+            f"{name} of type {type(value).__name__} is not allowed. Use a label such as '0+', a basis state's index, "
+            f"or a vector of 2**num_qubits amplitudes."
+        )
+    if vector.dtype not in (np.complex64, np.complex128):
+        vector = vector.astype(complex)
+    norm = float(np.vdot(vector, vector).real)
+    if not abs(norm - 1) <= NORM_TOLERANCE[vector.dtype.itemsize]:
+        raise OptionError(f"{name} has squared norm {norm}, not 1. Divide it by its norm {norm**0.5}.")
+    return vector
+
+
+# name: (default, check)
+OPTIONS: dict[str, tuple[object, Callable[[str, Any], object]]] = {
+    "engine": ("auto", _choice("auto", *ENGINES)),
+    "precision": ("double", _choice("double", "single")),
+    "arithmetic": ("auto", _check_arithmetic),
+    "accuracy": (None, _check_accuracy),
+    "shots": (1024, _integer(1)),
+    "seed_simulator": (None, lambda _, value: check_seed(value)),
+    "memory": (False, _check_bool),
+    "initial_state": (None, _check_initial_state),
+    "max_memory_bytes": (0, _integer(0)),
+    "threads": (0, _integer(0)),
+}
+
+
+def checked(values: Mapping[str, Any]) -> dict[str, Any]:
+    """``values``, each of them allowed.
+
+    Raises:
+        OptionError: a name is unknown, with the nearest one, or a value is not allowed.
+    """
+    for name in values:
+        if name not in OPTIONS:
+            near = difflib.get_close_matches(name, OPTIONS, 1)
+            hint = f"Did you mean {near[0]!r}?" if near else f"Options are {', '.join(OPTIONS)}."
+            raise OptionError(f"option {name!r} is not known. {hint}")
+    return {name: OPTIONS[name][1](name, value) for name, value in values.items()}
+
+
+class BackendOptions(Options):  # type: ignore[misc]
+    """Qiskit's options, checked whichever way they are set.
+
+    Args:
+        values: as in `OPTIONS`; the others take their defaults.
+    """
+
+    __slots__ = ()
+
+    def __init__(self, **values: Any) -> None:
+        defaults = {name: default for name, (default, _) in OPTIONS.items()}
+        super().__init__(**(defaults | checked(values)))
+
+    def update_options(self, **fields: Any) -> None:
+        """Sets all of ``fields``, or none where one is not allowed."""
+        super().update_options(**checked(fields))
+
+    def __setattr__(self, key: str, value: Any) -> None:
+        self.update_options(**{key: value})

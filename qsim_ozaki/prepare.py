@@ -1,0 +1,238 @@
+"""From a user's circuit to code that is sure to fit, and from an execution to Qiskit's experiment result.
+
+In: circuits, checked options. Out: `Prepared` circuits and `ExperimentResult`s. It runs no step.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from qiskit import QuantumCircuit
+from qiskit.quantum_info import Statevector
+from qiskit.result.models import ExperimentResult, ExperimentResultData
+
+from qsim_ozaki.cost import Device, amplitude_bytes, state_bytes
+from qsim_ozaki.errors import CapacityError, LoweringError, OptionError
+from qsim_ozaki.execute import Execution, Request
+from qsim_ozaki.explain import format_bytes
+from qsim_ozaki.link import Code, check_saves, link
+from qsim_ozaki.lower import lower
+from qsim_ozaki.ops import Initialize, Program, Reset
+from qsim_ozaki.plan import PlanOptions
+from qsim_ozaki.vectors import Vector
+
+LABEL_GATES = {"0": (), "1": ("x",), "+": ("h",), "-": ("x", "h"), "r": ("h", "s"), "l": ("h", "sdg")}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Prepared:
+    """One circuit ready to run.
+
+    Attributes:
+        code: what runs.
+        header: as Qiskit's tools read it.
+        layout: classical bit at each bit of a shown value.
+        needed_bytes: the state and the saved vectors that are not the state's own buffer.
+    """
+
+    code: Code
+    header: dict[str, Any]
+    layout: tuple[int, ...]
+    needed_bytes: int
+
+
+def prepare(circuit: QuantumCircuit, options: dict[str, Any]) -> Prepared:
+    """Lowers and links ``circuit``; whether it fits is for `check_capacity`.
+
+    Raises:
+        LoweringError: it cannot be translated.
+        OptionError: an option does not suit it.
+    """
+    if not isinstance(circuit, QuantumCircuit):
+        raise LoweringError(
+            f"run() takes QuantumCircuits, not {type(circuit).__name__}. Pass a circuit or a list of them."
+        )
+    code = link(_program(circuit, options["initial_state"]))
+    check_saves(code, options["shots"])
+    header, layout = _header(circuit)
+    return Prepared(code, header, layout, needed_bytes(code, options["precision"]))
+
+
+def needed_bytes(code: Code, precision: str) -> int:
+    """Bytes of the state and of the saved vectors beside it; the last item's vector is the state's own buffer."""
+    needed = state_bytes(code.num_qubits, precision)
+    for save in code.saves:
+        if -1 in save.qubits:
+            needed += amplitude_bytes(precision) << len(save.qubits)
+        elif save is not code.items[-1]:
+            needed += state_bytes(code.num_qubits, precision)
+    return needed
+
+
+def check_capacity(prepared: Prepared, device: Device, precision: str) -> None:
+    """Refuses a circuit that does not fit, before anything runs.
+
+    Raises:
+        CapacityError: with needed and available bytes, and what would fit.
+    """
+    if prepared.needed_bytes <= device.memory_bytes:
+        return
+    code = prepared.code
+    saves = len(code.saves)
+    state = state_bytes(code.num_qubits, precision)
+    most = max_qubits(device, precision)
+    what = f"circuit {code.program.name!r}: {code.num_qubits} qubits in {precision} precision"
+    need = (
+        f"need {format_bytes(prepared.needed_bytes)}; {device.name} has {format_bytes(device.memory_bytes)} available"
+    )
+    if state <= device.memory_bytes:
+        idle = sum(qubit < 0 for qubit in code.saves[0].qubits)
+        way_out = f"The state alone fits ({format_bytes(state)}): measure, or save fewer than {saves} states"
+        way_out += f" and leave out the {idle} idle qubits." if idle else "."
+        raise CapacityError(f"{what} and {saves} saved states of {len(code.saves[0].qubits)} qubits {need}. {way_out}")
+    single = f", or precision='single' (up to {max_qubits(device, 'single')} qubits)" if precision == "double" else ""
+    raise CapacityError(f"{what} {need}. Use at most {most} qubits{single}.")
+
+
+def max_qubits(device: Device, precision: str) -> int:
+    """Qubits of the widest state that fits."""
+    return max(0, (device.memory_bytes // amplitude_bytes(precision)).bit_length() - 1)
+
+
+def request(prepared: Prepared, options: dict[str, Any], seed: int, index: int, device: Device) -> Request:
+    """How ``prepared``, circuit ``index`` of its job, is to run on ``device``."""
+    precision = options["precision"]
+    state = state_bytes(prepared.code.num_qubits, precision)
+    return Request(
+        shots=options["shots"],
+        memory=options["memory"],
+        seed=seed,
+        index=index,
+        device=device,
+        max_states=max(1, 1 + (device.memory_bytes - prepared.needed_bytes) // state),
+        layout=prepared.layout,
+        plan_options=plan_options(options),
+    )
+
+
+def plan_options(options: dict[str, Any]) -> PlanOptions:
+    """The planner's part of ``options``."""
+    return PlanOptions(options["precision"], options["arithmetic"], options["accuracy"])
+
+
+def experiment(prepared: Prepared, execution: Execution, asked: Request, engine: str) -> ExperimentResult:
+    """One circuit's part of a `Result`."""
+    tally, code = execution.tally, prepared.code
+    metadata = {
+        "engine": engine,
+        "device": asked.device.name,
+        "precision": asked.plan_options.precision,
+        "steps": dict(tally.steps),
+        "passes": tally.passes,
+        "predicted_seconds": tally.predicted_seconds,
+        "measured_seconds": execution.measured_seconds,
+        "memory_bytes": state_bytes(code.num_qubits, asked.plan_options.precision),
+        "active_qubits": code.program.num_qubits,
+        "idle_qubits": code.program.circuit_qubits - code.program.num_qubits,
+        "sampling": execution.sampling,
+        "histories": tally.histories,
+    }
+    states = {label: _as_statevector(vector) for label, vector in execution.states.items()}
+    data = ExperimentResultData(counts=execution.counts, memory=execution.memory, **states)
+    return ExperimentResult(
+        asked.shots,
+        True,
+        data,
+        status="DONE",
+        seed=asked.seed,
+        header=prepared.header,
+        metadata=metadata,
+        time_taken=execution.measured_seconds,
+    )
+
+
+def _as_statevector(vector: Vector) -> Statevector | Vector:
+    """A Statevector of the same memory; single precision stays an array, for Qiskit would double its size."""
+    return Statevector(vector) if vector.dtype == np.complex128 else vector
+
+
+def _program(circuit: QuantumCircuit, initial_state: Any) -> Program:
+    """The program of ``circuit`` started in ``initial_state``, which is in the circuit's own qubit order."""
+    if initial_state is None:
+        return lower(circuit)
+    start = circuit.copy_empty_like()
+    start.global_phase = 0
+    if isinstance(initial_state, (str, int)):
+        for qubit, letter in enumerate(reversed(_label(initial_state, circuit))):
+            for gate in LABEL_GATES[letter]:
+                getattr(start, gate)(qubit)
+        return lower(_joined(start, circuit))
+    if len(initial_state) != 1 << circuit.num_qubits:
+        raise OptionError(
+            f"initial_state has {len(initial_state)} amplitudes, but circuit {circuit.name!r} has {circuit.num_qubits} "
+            f"qubits. Pass {1 << circuit.num_qubits} amplitudes."
+        )
+    start.reset(range(circuit.num_qubits))  # makes every qubit one that the program holds
+    program = lower(_joined(start, circuit))
+    rest, reset = list(program.body), 0
+    while reset < circuit.num_qubits:
+        item = rest.pop(0)
+        assert isinstance(item, Reset)
+        reset += len(item.qubits)
+    vector = np.asarray(initial_state, complex)
+    return replace(program, body=(Initialize(tuple(range(circuit.num_qubits)), vector), *rest))
+
+
+def _label(initial_state: str | int, circuit: QuantumCircuit) -> str:
+    label = initial_state if isinstance(initial_state, str) else format(initial_state, f"0{circuit.num_qubits}b")
+    if len(label) != circuit.num_qubits:
+        raise OptionError(
+            f"initial_state={initial_state!r} is for {len(label)} qubits, but circuit {circuit.name!r} has "
+            f"{circuit.num_qubits}. Use one letter per qubit, or a basis state below 2**{circuit.num_qubits}."
+        )
+    return label
+
+
+def _joined(start: QuantumCircuit, circuit: QuantumCircuit) -> QuantumCircuit:
+    """The instructions of ``start``, then those of ``circuit``, with everything else of ``circuit``."""
+    joined = circuit.copy()
+    joined.data = [*start.data, *circuit.data]
+    return joined
+
+
+def _header(circuit: QuantumCircuit) -> tuple[dict[str, Any], tuple[int, ...]]:
+    """The header, and which classical bit is shown at each place of a value.
+
+    Qiskit cuts a value into registers by size alone, so the places must be one register after the other. Where registers
+    and loose bits lie in order, place and bit are the same, and each loose bit is shown as a register of its own. Otherwise
+    loose bits come lowest, then the registers as the circuit lists them; a bit in two registers is shown in both.
+    """
+    registers = [(register.name, [circuit.find_bit(bit).index for bit in register]) for register in circuit.cregs]
+    held = {bit for _, bits in registers for bit in bits}
+    loose = [(f"clbit{bit}", [bit]) for bit in range(circuit.num_clbits) if bit not in held]
+    pieces = loose + registers
+    in_order = sorted((piece for piece in pieces if piece[1]), key=lambda piece: piece[1][0])
+    if [bit for _, bits in in_order for bit in bits] == list(range(circuit.num_clbits)) and _keeps_order(
+        in_order, registers
+    ):
+        pieces = in_order if loose else registers
+    layout = tuple(bit for _, bits in pieces for bit in bits)
+    header = {
+        "name": circuit.name,
+        "n_qubits": circuit.num_qubits,
+        "qreg_sizes": [[register.name, register.size] for register in circuit.qregs],
+        "creg_sizes": [[name, len(bits)] for name, bits in pieces],
+        "qubit_labels": [[register.name, index] for register in circuit.qregs for index in range(register.size)],
+        "clbit_labels": [[name, index] for name, bits in pieces for index in range(len(bits))],
+        "memory_slots": len(layout),
+        "global_phase": circuit.global_phase,
+        "metadata": circuit.metadata if circuit.metadata is not None else {},
+    }
+    return header, layout
+
+
+def _keeps_order(pieces: list[tuple[str, list[int]]], registers: list[tuple[str, list[int]]]) -> bool:
+    names = {name for name, _ in registers}
+    return [name for name, _ in pieces if name in names] == [name for name, bits in registers if bits]
