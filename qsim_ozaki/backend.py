@@ -71,7 +71,7 @@ class OzakiBackend(BackendV2):  # type: ignore[misc]
             * ``shots``: at least 1.
             * ``seed_simulator``: an integer of at least 0, None for a fresh one, which the result then tells.
             * ``memory``: whether to keep each shot's value.
-            * ``initial_state``: a label of ``01+-rl``, a basis state's index, or a vector, on the qubits of the circuit as run.
+            * ``initial_state``: a label of ``01+-rl``, a basis state's index, or a vector; on the circuit's own qubits.
             * ``max_memory_bytes``: limit of all states and saved vectors, 0 for what is free.
             * ``threads``: 0 for all cores.
 

@@ -116,8 +116,8 @@ def check_saves(code: Code, shots: int) -> None:
             explicit = code.measures or len(code.saves) > 1
             way_out = f"Save {item.label!r} before the first one" if explicit else "Add measurements"
             raise OptionError(
-                f"circuit {code.program.name!r}, shots={shots}: the state {item.label!r} comes after a measurement or "
-                f"reset, so each shot leaves a state of its own. {way_out}, or run with shots=1 for one collapsed state."
+                f"circuit {code.program.name!r}, shots={shots}: state {item.label!r} comes after a measurement "
+                f"or reset, so each shot leaves a state of its own. {way_out}, or run with shots=1 for one collapsed state."
             )
 
 

@@ -205,9 +205,9 @@ def _joined(start: QuantumCircuit, circuit: QuantumCircuit) -> QuantumCircuit:
 def _header(circuit: QuantumCircuit) -> tuple[dict[str, Any], tuple[int, ...]]:
     """The header, and which classical bit is shown at each place of a value.
 
-    Qiskit cuts a value into registers by size alone, so the places must be one register after the other. Where registers
-    and loose bits lie in order, place and bit are the same, and each loose bit is shown as a register of its own. Otherwise
-    loose bits come lowest, then the registers as the circuit lists them; a bit in two registers is shown in both.
+    Qiskit cuts a value into registers by size alone, so the places must be one register after the other. Where
+    registers and loose bits lie in order, place and bit are the same, and each loose bit is shown as a register of its
+    own. Otherwise loose bits come lowest, then the registers as listed; a bit in two registers is shown in both.
     """
     registers = [(register.name, [circuit.find_bit(bit).index for bit in register]) for register in circuit.cregs]
     held = {bit for _, bits in registers for bit in bits}

@@ -23,9 +23,8 @@ def unitary_with_first_column(vector: NDArray[np.complex128]) -> NDArray[np.comp
     phase = vector[0] / abs(vector[0]) if vector[0] != 0 else 1.0
     w = vector / phase
     w[0] += 1
-    out: NDArray[np.complex128] = (2 / np.vdot(w, w).real) * np.outer(w, w.conj())
-    out -= np.eye(len(vector))
-    return out * phase
+    scale = 2 / np.vdot(w, w).real
+    return np.asarray(phase * (scale * np.outer(w, w.conj()) - np.eye(len(vector))), complex)
 
 
 def with_factor(vector: Vector, places: Sequence[int], factor: NDArray[np.complex128]) -> Vector:
