@@ -6,7 +6,7 @@ It may not touch a state and may not choose anything.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import TypeAlias
@@ -233,3 +233,36 @@ class Prepare:
 
 
 Step: TypeAlias = TilePass | HadamardPass | DenseBlock | Relabel | Prepare
+
+
+UNIT_TOLERANCE = 1e-6  # of what verify calls unitary: coarser than lowering's own check, finer than any mistake
+
+
+def verify(program: Program) -> None:
+    """Asserts what must hold after lowering; the message names the failing instruction."""
+    for number, instruction in enumerate(walk(program.body)):
+        where = f"instruction {number} of {program.name!r}: {instruction}"
+        if isinstance(instruction, Branch):
+            assert all(0 <= c < program.num_clbits for c in instruction.condition.clbits), where
+            continue
+        qubits = instruction.qubits
+        distinct = [q for q in qubits if q >= 0]
+        assert all(q < program.num_qubits for q in qubits), where
+        assert len(set(distinct)) == len(distinct) or isinstance(instruction, Measure), where
+        if isinstance(instruction, Op):
+            assert bool(np.all(np.isfinite(instruction.data))), where
+            assert 0 <= instruction.ctrl_state < 1 << len(instruction.controls), where
+            if instruction.kind is Kind.UNITARY:
+                product = instruction.data.conj().T @ instruction.data
+                assert np.max(np.abs(product - np.eye(len(product)))) < UNIT_TOLERANCE, where
+        elif isinstance(instruction, Measure):
+            assert all(0 <= c < program.num_clbits for c in instruction.clbits), where
+
+
+def walk(body: Iterable[Instruction]) -> Iterable[Instruction]:
+    """Every instruction of ``body``, those of branches included."""
+    for instruction in body:
+        yield instruction
+        if isinstance(instruction, Branch):
+            yield from walk(instruction.then)
+            yield from walk(instruction.otherwise)
