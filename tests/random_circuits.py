@@ -15,6 +15,7 @@ from qiskit.circuit.library import (
     QFTGate,
     RC3XGate,
     RVGate,
+    StatePreparation,
     UCGate,
     UCPauliRotGate,
     UnitaryGate,
@@ -24,9 +25,7 @@ from qiskit.circuit.library import (
 from qiskit.quantum_info import SparsePauliOp, random_unitary
 
 STANDARD = {
-    name: gate
-    for name, gate in get_standard_gate_name_mapping().items()
-    if name not in ("measure", "reset", "delay", "global_phase")
+    name: gate for name, gate in get_standard_gate_name_mapping().items() if name not in ("measure", "reset", "delay")
 }
 SPECIAL_ANGLES = np.pi * np.array([0, 0.25, 0.5, 1, -0.5, 2, 4])  # where a rotation becomes a simpler gate
 
@@ -70,6 +69,7 @@ FAMILIES = {
     "evolution": (1, 4, evolution),
     "mcmt": (3, 5, lambda rng, k: MCMTGate(XGate(), k - 2, 2)),
     "uc": (1, 4, lambda rng, k: UCGate([matrix(rng, 1) for _ in range(2 ** (k - 1))])),
+    "preparation": (1, 4, lambda rng, k: StatePreparation(matrix(rng, k)[0])),
     "ucrot": (1, 4, multiplexed_rotation),
 }
 
@@ -81,7 +81,7 @@ def standard(rng, name):
         gate = type(gate)(*(angle(rng) for _ in gate.params))
     if rng.random() < 0.15:
         gate = gate.inverse()
-    if rng.random() < 0.15 and gate.num_qubits < 4 and name != "id":
+    if rng.random() < 0.15 and 0 < gate.num_qubits < 4 and name != "id":
         extra = int(rng.integers(1, 3))
         gate = gate.control(extra, ctrl_state=int(rng.integers(2**extra)), annotated=bool(rng.integers(2)))
     return gate

@@ -138,7 +138,7 @@ def test_a_circuit_too_wide_for_memory_is_one_line_with_numbers(capsys):
     code, _, err = call(capsys, "run", "ghz:60")
     assert code == 1
     assert err.count("\n") == 1
-    assert re.search(r"60 qubits need .*B.* (free|available)", err)
+    assert re.search(r"60 qubits need .*iB.*; .* has .*iB available\. Use at most \d+ qubits", err)
 
 
 @pytest.mark.parametrize("aer", [True, False])
