@@ -15,7 +15,7 @@ import numpy as np
 from qsim_ozaki import sampling
 from qsim_ozaki.cost import Device
 from qsim_ozaki.engine import Engine, State
-from qsim_ozaki.errors import CapacityError, EngineError
+from qsim_ozaki.errors import CapacityError, EngineError, LoweringError
 from qsim_ozaki.link import Code, Jump, Segment
 from qsim_ozaki.ops import (
     Condition,
@@ -312,25 +312,34 @@ class _Run:
         if save.label in self.states and self.request.shots > 1:
             return  # a history that is run again passes here again, with the same state
         state = self._allocated(cursor)
-        wanted = [qubit for qubit in save.qubits if qubit >= 0] or list(range(self.code.num_qubits))
-        order = tuple(cursor.position[qubit] for qubit in wanted)
+        wanted = [qubit for qubit in save.qubits if qubit >= 0]
+        named = (*wanted, *(qubit for qubit in range(self.code.num_qubits) if qubit not in set(wanted)))
+        order = tuple(cursor.position[qubit] for qubit in named)
         if order != tuple(range(len(order))):
-            options = replace(self.request.plan_options, from_zero=False, restore_order=True)
             renamed = replace(cursor, position=order)
+            options = replace(self.request.plan_options, from_zero=False, restore_order=True)
             self._do(renamed, [], options, ("restore", order))
             assert renamed.position == tuple(range(len(order))), "the planner did not restore the order"
-            position = [0] * len(order)
-            for index, qubit in enumerate(wanted):
-                position[qubit] = index
-            cursor.position = tuple(position)
-        vector = self.engine.vector(state)
-        if self.code.program.num_qubits == 0:
-            vector = vector[:1]
+            cursor.position = tuple(int(place) for place in np.argsort(named))
+        vector = self._leading(self.engine.vector(state), save, len(wanted))
         if -1 in save.qubits:
             vector = with_idle_qubits(vector, save.qubits)
         elif cursor.at < len(self.code.items):
             vector = vector.copy()
         self.states[save.label] = vector
+
+    def _leading(self, vector: Vector, save: Save, count: int) -> Vector:
+        """The amplitudes where all but the lowest ``count`` qubits are 0, if that is all there is."""
+        if count == self.code.num_qubits:
+            return vector
+        part = vector[: 1 << count]
+        norm = float(np.vdot(part, part).real)
+        if not abs(norm - 1) <= NORM_TOLERANCE[self.request.plan_options.precision]:
+            raise LoweringError(
+                f"circuit {self.code.program.name!r}: state {save.label!r} is saved on {len(save.qubits)} qubits, but "
+                f"another qubit is not |0> there (probability {1 - norm:.3g}). Save all qubits."
+            )
+        return part
 
     def _finish(self, cursor: _Cursor) -> None:
         """Samples the measurements that waited."""

@@ -32,6 +32,8 @@ class SaveStatevector(Instruction):  # type: ignore[misc]
 def save_statevector(circuit: QuantumCircuit, label: str = "statevector") -> QuantumCircuit:
     """Appends an instruction that saves the state of all qubits so far.
 
+    In a circuit that a transpiler made, the order is that of the circuit before: its layout says where each qubit went.
+
     Args:
         circuit: changed in place.
         label: key in ``result.data()``; each save of a circuit has its own.
@@ -57,5 +59,8 @@ def save_statevector(circuit: QuantumCircuit, label: str = "statevector") -> Qua
             f"circuit {circuit.name!r} already saves a state under label {label!r}. Give each save its own label, "
             f"as save_statevector(circuit, {label + '_2'!r})."
         )
-    circuit.append(SaveStatevector(circuit.num_qubits, label), circuit.qubits)
+    qubits = circuit.qubits
+    if circuit.layout is not None:
+        qubits = [qubits[index] for index in circuit.layout.final_index_layout()]
+    circuit.append(SaveStatevector(len(qubits), label), qubits)
     return circuit

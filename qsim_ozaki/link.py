@@ -117,7 +117,7 @@ def check_saves(code: Code, shots: int) -> None:
             way_out = f"Save {item.label!r} before the first one" if explicit else "Add measurements"
             raise OptionError(
                 f"circuit {code.program.name!r}, shots={shots}: state {item.label!r} comes after a measurement "
-                f"or reset, so each shot leaves a state of its own. {way_out}, or run with shots=1 for one collapsed state."
+                f"or reset, so each shot leaves its own. {way_out}, or run with shots=1 for one collapsed state."
             )
 
 

@@ -83,17 +83,20 @@ def check_capacity(prepared: Prepared, device: Device, precision: str) -> None:
     saves = len(code.saves)
     state = state_bytes(code.num_qubits, precision)
     most = max_qubits(device, precision)
-    what = f"circuit {code.program.name!r}: {code.num_qubits} qubits in {precision} precision"
-    need = (
-        f"need {format_bytes(prepared.needed_bytes)}; {device.name} has {format_bytes(device.memory_bytes)} available"
-    )
+    what = f"circuit {code.program.name!r}: {code.num_qubits} qubits"
+    need = f"need {_size(prepared.needed_bytes)} in {precision} precision; "
+    need += f"{device.name} has {_size(device.memory_bytes)} available"
     if state <= device.memory_bytes:
         idle = sum(qubit < 0 for qubit in code.saves[0].qubits)
-        way_out = f"The state alone fits ({format_bytes(state)}): measure, or save fewer than {saves} states"
+        way_out = f"The state alone fits ({_size(state)}): measure, or save fewer than {saves} states"
         way_out += f" and leave out the {idle} idle qubits." if idle else "."
         raise CapacityError(f"{what} and {saves} saved states of {len(code.saves[0].qubits)} qubits {need}. {way_out}")
     single = f", or precision='single' (up to {max_qubits(device, 'single')} qubits)" if precision == "double" else ""
     raise CapacityError(f"{what} {need}. Use at most {most} qubits{single}.")
+
+
+def _size(count: int) -> str:
+    return format_bytes(count).replace(".0 ", " ")
 
 
 def max_qubits(device: Device, precision: str) -> int:

@@ -137,7 +137,7 @@ def _distinct(
     keys: NDArray[np.int64], num_bits: int, memory: bool
 ) -> tuple[NDArray[np.int64], NDArray[np.int64] | None, NDArray[np.int64]]:
     """Distinct keys ascending, each key's place among them (if ``memory``), and how often each occurs."""
-    if 1 << num_bits <= 4 * keys.size:  # a table of all keys is smaller than a sort
+    if 1 << num_bits <= 8 * keys.size:  # a table of all keys is smaller than a sort
         table = np.bincount(keys, minlength=1 << num_bits)
         distinct = np.flatnonzero(table)
         counts = table[distinct]
