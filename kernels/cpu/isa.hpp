@@ -2,6 +2,7 @@
 // QSIM_VECTOR_BYTES.
 #include "tile_dense.hpp"
 #include "tile_move.hpp"
+#include "tile_permute.hpp"
 #include "tile_phase.hpp"
 #include "tile_rotate.hpp"
 

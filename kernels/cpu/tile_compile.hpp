@@ -1,6 +1,7 @@
 // tile_compile.hpp -- operators of one tile pass, in order, to a TileProgram.
 #pragma once
 
+#include <algorithm>
 #include <complex>
 #include <vector>
 
@@ -23,6 +24,10 @@ struct TileOp {
     index_t mixed = 0;  // qubits whose value it changes
     index_t used = 0;   // all its qubits
 };
+
+inline bool is_trivial(const std::vector<complex_t>& phases) {
+    return std::all_of(phases.begin(), phases.end(), [](complex_t z) { return z == 1.0; });
+}
 
 template <class Real>
 class TileCompiler {

@@ -1,6 +1,7 @@
 // visit.hpp -- walks over the vectors of a tile that a sweep starts from.
 #pragma once
 
+#include "simd.hpp"
 #include "tile_program.hpp"
 
 namespace qsim {
@@ -22,6 +23,32 @@ class Visit {
   private:
     index_t at_ = 0, fixed_ = 0, value_, end_;
 };
+
+// All ones in the lanes whose number satisfies the controls.
+template <class Real>
+QSIM_INLINE typename Simd<Real>::Mask lane_mask(const Controls& controls) {
+    typename Simd<Real>::Mask mask{};
+    for (int lane = 0; lane < kLanes<Real>; ++lane)
+        mask[lane] = (lane & controls.lane_mask) == controls.lane_value ? -1 : 0;
+    return mask;
+}
+
+// Offsets (in numbers) of the 2^k vectors of a group, from its first.
+QSIM_INLINE index_t group_offset(const Sweep& sweep, index_t member, int lanes) {
+    return 2 * lanes * deposit(member, sweep.targets, sweep.num_targets);
+}
+
+template <class Real, int kColumns>
+QSIM_INLINE void store_rows(Real* const* columns, index_t at, const typename Simd<Real>::Vec (&y)[kColumns][2], bool masked,
+                            typename Simd<Real>::Mask mask) {
+    constexpr int W = kLanes<Real>;
+#pragma GCC unroll 2
+    for (int j = 0; j < kColumns; ++j) {
+        Real* to = columns[j] + at;
+        store(to, masked ? (mask ? y[j][0] : load(to)) : y[j][0]);
+        store(to + W, masked ? (mask ? y[j][1] : load(to + W)) : y[j][1]);
+    }
+}
 
 }  // namespace QSIM_ISA
 }  // namespace qsim
