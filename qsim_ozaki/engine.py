@@ -66,7 +66,7 @@ class Engine(Protocol):
 
 
 # name: module that holds `create(threads, max_memory_bytes) -> Engine`
-ENGINES: dict[str, str] = {"cpu": "qsim_ozaki.cpu"}
+ENGINES: dict[str, str] = {"cpu": "qsim_ozaki.cpu", "cuda": "qsim_ozaki.cuda"}
 
 
 def select(name: str, *, threads: int = 0, max_memory_bytes: int = 0) -> Engine:

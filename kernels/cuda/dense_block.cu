@@ -1,0 +1,94 @@
+// dense_block.cu -- one 2^k x 2^k unitary on any k qubits, in place, by FP64 tensor cores (complex128).
+// Arrays     state double2[2^n] in/out; matrix double2 in fragment order (cuda_dense.py); places uint64: offsets of threads, of
+//            iterations, of rows, of columns
+// Launch     256 threads a block, any grid (grid-stride over tiles); kSharedBytes of dynamic shared memory
+// Work       32 B and 8 * 2^k flop an amplitude: bound by memory up to k = 5, by the tensor cores from k = 6
+// Layout     a tile is 2^k rows x kColumns amplitudes; read as reals it has 2 kColumns columns (re, im), so that P = Re(U) X and
+//            Q = Im(U) X leave both parts of an amplitude in one thread: y = (P_re - Q_im, P_im + Q_re)
+// Exactness  FP64 products summed in FP64, in the tensor core's order
+// Source     PTX ISA, mma.sync.m16n8k16 .f64 fragment layout
+#include "common.cuh"
+
+static_assert(QSIM_K >= 4 && QSIM_K <= 9, "a tile of 2^k rows must fit shared memory");
+constexpr int kRows = 1 << QSIM_K;
+constexpr int kColumns = QSIM_K == 4 ? 128 : QSIM_K <= 6 ? 64 : QSIM_K <= 8 ? 32 : 16;
+constexpr int kRowStride = 2 * kColumns + 4;  // doubles; 32 bytes of padding put the 4 rows of a fragment into distinct banks
+constexpr int kThreads = 256;
+constexpr int kWarpColumns = 16;                      // amplitudes, i.e. 4 fragments of 8 reals
+constexpr int kWarpsAcross = kColumns / kWarpColumns;
+constexpr int kWarpsDown = kThreads / 32 / kWarpsAcross;
+constexpr int kBlocks = kRows / 16;                   // 16-row blocks of the matrix
+constexpr int kIterations = kRows * kColumns / kThreads;
+
+struct DenseTile {
+    index_t num_tiles;
+    index_t fixed;  // control qubits at their state
+    Runs runs;      // rows, columns and controls: every qubit that a tile does not enumerate
+};
+
+__device__ __forceinline__ void mma(double (&c)[4], const double2 (&a)[4], const double (&b)[4]) {
+    asm volatile(
+        "mma.sync.aligned.m16n8k16.row.col.f64.f64.f64.f64 {%0,%1,%2,%3},{%4,%5,%6,%7,%8,%9,%10,%11},{%12,%13,%14,%15},{%0,%1,%2,%3};"
+        : "+d"(c[0]), "+d"(c[1]), "+d"(c[2]), "+d"(c[3])
+        : "d"(a[0].x), "d"(a[0].y), "d"(a[1].x), "d"(a[1].y), "d"(a[2].x), "d"(a[2].y), "d"(a[3].x), "d"(a[3].y), "d"(b[0]), "d"(b[1]),
+          "d"(b[2]), "d"(b[3]));
+}
+
+__device__ __forceinline__ void copy_async(double* shared, const double2* global) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"((unsigned)__cvta_generic_to_shared(shared)), "l"(global) : "memory");
+}
+
+extern "C" __global__ void __launch_bounds__(kThreads, QSIM_K >= 8 ? 1 : 2)
+dense_block(double2* __restrict__ state, const double2* __restrict__ matrix, const index_t* __restrict__ places,
+            const __grid_constant__ DenseTile tiles) {
+    extern __shared__ __align__(16) double shared[];
+    const index_t* thread_place = places + 2 * threadIdx.x;                    // (offset in the state, doubles in shared memory)
+    const index_t* iteration_place = places + 2 * kThreads;                    // the same, per iteration
+    const index_t* row_offset = iteration_place + 2 * kIterations;             // per row of the matrix
+    const index_t* column_offset = row_offset + kRows;                         // per column of the tile
+    const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, group = lane >> 2, member = lane & 3;
+    const int column0 = (warp % kWarpsAcross) * kWarpColumns;
+
+    for (index_t tile = blockIdx.x; tile < tiles.num_tiles; tile += gridDim.x) {
+        const index_t base = spread(tile, tiles.runs) | tiles.fixed;
+        const double2* from = state + base + __ldg(thread_place);
+        double* to = shared + __ldg(thread_place + 1);
+#pragma unroll 8
+        for (int i = 0; i < kIterations; ++i) copy_async(to + __ldg(iteration_place + 2 * i + 1), from + __ldg(iteration_place + 2 * i));
+        asm volatile("cp.async.commit_group;\ncp.async.wait_group 0;" ::: "memory");
+        __syncthreads();
+
+        for (int m = warp / kWarpsAcross; m < kBlocks; m += kWarpsDown) {
+            double p[4][4] = {}, q[4][4] = {};
+#pragma unroll 1
+            for (int k = 0; k < kBlocks; ++k) {
+                const double2* fragment = matrix + ((m * kBlocks + k) * 8) * 32 + lane;
+                double2 re[4], im[4];
+#pragma unroll
+                for (int i = 0; i < 4; ++i) {
+                    re[i] = __ldg(fragment + i * 32);
+                    im[i] = __ldg(fragment + (4 + i) * 32);
+                }
+                const double* x = shared + (k * 16 + member) * kRowStride + 2 * column0 + group;
+#pragma unroll
+                for (int j = 0; j < 4; ++j) {
+                    double b[4];
+#pragma unroll
+                    for (int i = 0; i < 4; ++i) b[i] = x[4 * i * kRowStride + 8 * j];
+                    mma(p[j], re, b);
+                    mma(q[j], im, b);
+                }
+            }
+#pragma unroll
+            for (int half = 0; half < 2; ++half) {
+                double2* row = state + base + __ldg(row_offset + m * 16 + half * 8 + group);
+#pragma unroll
+                for (int j = 0; j < 4; ++j) {
+                    const double2 y = {p[j][2 * half] - q[j][2 * half + 1], p[j][2 * half + 1] + q[j][2 * half]};
+                    row[__ldg(column_offset + column0 + 4 * j + member)] = y;
+                }
+            }
+        }
+        __syncthreads();  // the next tile overwrites what other warps may still read
+    }
+}

@@ -1,0 +1,338 @@
+"""The CUDA engine: states in GPU memory, steps as launches of the kernels in `kernels/cuda`.
+
+In: steps of a plan. Out: amplitudes, probabilities, samples. It decides nothing and holds no second copy of a state.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qsim_ozaki import cuda_calibrate, cuda_dense, cuda_measure, jit
+from qsim_ozaki.cost import Device, amplitude_bytes
+from qsim_ozaki.cuda_program import SHAPES, TileProgram, compile_tile
+from qsim_ozaki.engine import State
+from qsim_ozaki.errors import CapacityError, EngineError
+from qsim_ozaki.ops import EMPTY, ComplexArray, DenseBlock, HadamardPass, Kind, Op, Path, Prepare, Step, TilePass
+
+GEOMETRY = np.dtype(
+    [
+        ("num_tiles", "u8"),
+        ("tile_mask", "u8"),
+        ("load_layout", "u4"),
+        ("first_op", "u4"),
+        ("scale", "f8"),
+        ("runs", cuda_dense.RUNS),
+    ],
+    align=True,
+)
+INSTANCES = {"double": jit.DOUBLE, "single": jit.SINGLE}
+DTYPES: dict[str, type[np.complexfloating]] = {"double": np.complex128, "single": np.complex64}
+POOLED_BYTES = 64 << 20  # larger states come straight from the driver and go straight back
+PRODUCT_ELEMENTS = 1 << 26  # of one part of a library product: 1 GiB each way in complex128
+CACHED_PROGRAMS = 256
+TABLE_BITS = 11  # of each of the tables that a product state is made of
+
+
+class CudaState:
+    """Amplitudes in GPU memory; index bit q is qubit q. Tiny states are padded with zeros to the registers of one thread."""
+
+    def __init__(self, num_qubits: int, precision: str, amps: Any) -> None:
+        self.num_qubits = num_qubits
+        self.precision = precision
+        self.amps = amps
+
+    @property
+    def kernel_qubits(self) -> int:
+        """Width that the kernels see."""
+        return max(self.num_qubits, SHAPES[self.precision].register_qubits)
+
+
+class CudaEngine:
+    """Runs steps on one GPU, on CuPy's current stream of the calling thread."""
+
+    name = "cuda"
+
+    def __init__(self, cupy: Any, max_memory_bytes: int = 0) -> None:
+        self.cupy = cupy
+        self.max_memory_bytes = max_memory_bytes
+        self.device_id = int(cupy.cuda.Device().id)
+        properties = cupy.cuda.runtime.getDeviceProperties(self.device_id)
+        self.device_name = properties["name"].decode()
+        self.num_processors = int(properties["multiProcessorCount"])
+        self.architecture = jit.nearest_architecture(int(cupy.cuda.Device().compute_capability))
+        self._programs: OrderedDict[tuple[int, int, str], tuple[Step, list[Any]]] = OrderedDict()
+        self._shared: dict[int, int] = {}
+
+    def device(self) -> Device:
+        """The calibrated record of this GPU."""
+        return cuda_calibrate.cuda_device(self)
+
+    def free_bytes(self) -> int:
+        """Memory that a new state may take."""
+        pool = self.cupy.get_default_memory_pool()
+        pool.free_all_blocks()
+        free: int = self.cupy.cuda.runtime.memGetInfo()[0] + pool.free_bytes()
+        return min(free, self.max_memory_bytes or free)
+
+    def _empty(self, num_qubits: int, precision: str) -> CudaState:
+        needed = amplitude_bytes(precision) << num_qubits
+        size = 1 << max(num_qubits, SHAPES[precision].register_qubits)
+        num_bytes = size * amplitude_bytes(precision)
+        if num_bytes < POOLED_BYTES and not self.max_memory_bytes:
+            return CudaState(num_qubits, precision, self.cupy.empty(size, DTYPES[precision]))
+        free = self.free_bytes()
+        if needed > free:
+            fits = (free // amplitude_bytes(precision)).bit_length() - 1
+            raise CapacityError(
+                f"{num_qubits} qubits need {needed / 2**30:.3g} GiB in {precision} precision; {self.device_name} has "
+                f'{free / 2**30:.3g} GiB free. Use at most {fits} qubits, or engine="cpu".'
+            )
+        memory = self.cupy.cuda.MemoryPointer(self.cupy.cuda.Memory(num_bytes), 0)
+        return CudaState(num_qubits, precision, self.cupy.ndarray(size, DTYPES[precision], memory))
+
+    def allocate(self, num_qubits: int, precision: str) -> CudaState:
+        """A new state |0...0>.
+
+        Raises:
+            CapacityError: it does not fit the GPU's free memory or the engine's limit.
+        """
+        state = self._empty(num_qubits, precision)
+        state.amps.fill(0)
+        state.amps[:1] = 1
+        return state
+
+    def load(self, vector: NDArray[np.complexfloating], precision: str) -> CudaState:
+        """A new state holding ``vector`` (any complex dtype, ``(2**n,)``)."""
+        state = self._empty(vector.size.bit_length() - 1, precision)
+        if state.amps.size != vector.size:
+            state.amps.fill(0)
+        state.amps[: vector.size].set(np.ascontiguousarray(vector, DTYPES[precision]))
+        return state
+
+    def copy(self, state: State) -> CudaState:
+        """An independent copy of ``state``."""
+        out = self._empty(state.num_qubits, state.precision)
+        out.amps[...] = _own(state).amps
+        return out
+
+    def vector(self, state: State) -> NDArray[np.complexfloating]:
+        """The amplitudes as a new host array."""
+        own = _own(state)
+        return cast("NDArray[np.complexfloating]", own.amps[: 1 << own.num_qubits].get())
+
+    def norm(self, state: State) -> float:
+        """Squared 2-norm of the state, the same bits on every run."""
+        return float(self.probabilities(state, ())[0])
+
+    def probabilities(self, state: State, qubits: Sequence[int]) -> NDArray[np.float64]:
+        """Marginal probabilities ``(2**len(qubits),)``; index bit j is ``qubits[j]``."""
+        return cuda_measure.probabilities(self, _own(state), qubits)
+
+    def sample(self, state: State, uniforms: NDArray[np.float64]) -> NDArray[np.int64]:
+        """The basis state at which the cumulative probability passes each of ``uniforms`` times the norm."""
+        return cuda_measure.sample(self, _own(state), uniforms)
+
+    def collapse(self, state: State, qubit: int, outcome: int, scale: float) -> None:
+        """Zeroes the amplitudes whose ``qubit`` is not ``outcome``, multiplies the others by ``scale``."""
+        own = _own(state)
+        args = (
+            own.amps,
+            np.uint64(own.amps.size),
+            np.uint64(1 << qubit),
+            np.uint64(outcome << qubit),
+            np.float64(scale),
+        )
+        self.launch("collapse", INSTANCES[own.precision], own.amps.size // 256, 256, args)
+
+    def run_step(self, state: State, step: Step) -> None:
+        """Does ``step`` in place."""
+        own = _own(state)
+        if isinstance(step, Prepare):
+            self._prepare(own, step.factors)
+        elif isinstance(step, HadamardPass):
+            tile = SHAPES[own.precision].tile_qubits
+            if len(step.qubits) > tile:
+                raise EngineError(f"a Hadamard pass over {len(step.qubits)} qubits does not fit a tile of {tile}")
+            self._run_cached(own, step, step.qubits, [Op(Kind.HADAMARD, step.qubits, EMPTY)])
+        elif isinstance(step, TilePass):
+            self._run_cached(own, step, step.qubits, step.ops, step.zero_qubits)
+        elif isinstance(step, DenseBlock) and step.path is Path.NATIVE:
+            self._run_cached(own, step, step.op.targets, [step.op], step.zero_qubits)
+        else:
+            raise EngineError(f"the CUDA engine has no step {step}")
+
+    def launch(
+        self,
+        name: str,
+        instance: Mapping[str, str],
+        blocks: int,
+        threads: int,
+        args: tuple[Any, ...],
+        shared_bytes: int = 0,
+    ) -> None:
+        """Launches one kernel of the table on the current stream."""
+        function = jit.load(name, tuple(sorted(instance.items())), self.device_id)
+        if shared_bytes > 48 << 10 and self._shared.get(function.ptr, 0) < shared_bytes:
+            driver = self.cupy.cuda.driver
+            driver.funcSetAttribute(function.ptr, driver.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, shared_bytes)
+            self._shared[function.ptr] = shared_bytes
+        function((min(max(blocks, 1), (1 << 31) - 1),), (threads,), args, shared_mem=shared_bytes)
+
+    def _run_cached(
+        self, state: CudaState, step: Step, qubits: Sequence[int], ops: Sequence[Op], zero_qubits: Sequence[int] = ()
+    ) -> None:
+        """Compiles a step once per width and precision; a plan that runs again only launches."""
+        key = (id(step), state.num_qubits, state.precision)
+        if key not in self._programs:
+            launches = list(self._compile(state, qubits, ops, zero_qubits))
+            self._programs[key] = (step, launches)  # holding the step keeps its id its own
+            if len(self._programs) > CACHED_PROGRAMS:
+                self._programs.popitem(last=False)
+        self._programs.move_to_end(key)
+        for launch in self._programs[key][1]:
+            launch(state)
+
+    def _compile(
+        self, state: CudaState, qubits: Sequence[int], ops: Sequence[Op], zero_qubits: Sequence[int]
+    ) -> list[Any]:
+        """Tile programs, with matrices that do not fit the registers or that tensor cores do better in between."""
+        launches: list[Any] = []
+        waiting: list[Op] = []
+
+        def flush() -> None:
+            if waiting:
+                launches.append(self._tile_launch(state, qubits, tuple(waiting), zero_qubits))
+                waiting.clear()
+
+        shape = SHAPES[state.precision]
+        for op in ops:
+            wide = op.kind is Kind.UNITARY and len(op.targets) > shape.register_qubits
+            if wide or (len(op.mixed_qubits) > shape.tile_qubits):
+                flush()
+                launches.append(self._dense_launch(state, op, zero_qubits))
+            else:
+                waiting.append(op)
+        flush()
+        return launches
+
+    def _tile_launch(
+        self, state: CudaState, qubits: Sequence[int], ops: Sequence[Op], zero_qubits: Sequence[int]
+    ) -> Any:
+        shape = SHAPES[state.precision]
+        if len(qubits) > shape.tile_qubits:
+            qubits = sorted({q for op in ops for q in op.mixed_qubits})
+        program = compile_tile(qubits, ops, state.kernel_qubits, state.precision, zero_qubits)
+        words, tables = self._upload(program)
+        geometry = np.zeros(1, GEOMETRY)
+        geometry["num_tiles"], geometry["tile_mask"] = program.num_tiles, sum(1 << q for q in program.tile)
+        geometry["load_layout"], geometry["first_op"] = program.load_layout, program.first_op
+        geometry["scale"], geometry["runs"] = (
+            program.scale,
+            cuda_dense.runs_record([*program.tile, *program.zero_qubits]),
+        )
+        size = len(program.tile)
+        threads, shared = 1 << (size - shape.register_qubits), shape.amp_bytes << size
+        instance = INSTANCES[state.precision]
+
+        def run(target: CudaState, _keep: Any = tables) -> None:
+            self.launch("tile_exec", instance, program.num_tiles, threads, (target.amps, words, geometry), shared)
+
+        return run
+
+    def _upload(self, program: TileProgram) -> tuple[Any, list[Any]]:
+        """Words on the device with the tables' addresses in place, and the tables, which must live as long."""
+        words = program.words.copy()
+        tables = []
+        for at, array in program.tables:
+            table = self.cupy.asarray(array)
+            words[at] = table.data.ptr
+            tables.append(table)
+        return self.cupy.asarray(words), tables
+
+    def _dense_launch(self, state: CudaState, op: Op, zero_qubits: Sequence[int]) -> Any:
+        k = len(op.targets)
+        fixed = {q: 0 for q in zero_qubits if q not in op.targets}
+        fixed |= {c: op.ctrl_state >> b & 1 for b, c in enumerate(op.controls)}
+        free = state.kernel_qubits - len(fixed)
+        tensor = state.precision == "double" and self.architecture in jit.KERNELS["dense_block"].architectures
+        if not (tensor and 4 <= k <= 9 and free >= k + cuda_dense.column_bits(k)):
+            return self._product_launch(op.matrix(), op.targets, fixed)
+        tables = cuda_dense.dense_tables(op.matrix(), op.targets, fixed, state.kernel_qubits)
+        matrix, places = self.cupy.asarray(tables.matrix), self.cupy.asarray(tables.places)
+
+        def run(target: CudaState) -> None:
+            args = (target.amps, matrix, places, tables.tile)
+            self.launch("dense_block", {"K": str(k)}, tables.num_tiles, cuda_dense.THREADS, args, tables.shared_bytes)
+
+        return run
+
+    def _product_launch(self, matrix: ComplexArray, targets: Sequence[int], fixed: dict[int, int]) -> Any:
+        """Gather, library product, scatter, part by part through two bounded buffers."""
+
+        def run(target: CudaState) -> None:
+            unitary = self.cupy.asarray(matrix, DTYPES[target.precision])
+            instance = INSTANCES[target.precision]
+            limit = max(PRODUCT_ELEMENTS, 1 << len(targets))
+            for record in cuda_dense.block_parts(targets, fixed, target.kernel_qubits, limit):
+                size = int(record["num_elements"][0])
+                block = self.cupy.empty((1 << len(targets), size >> len(targets)), DTYPES[target.precision])
+                blocks = min(size // 256, 64 * self.num_processors)
+                self.launch("block_gather", instance, blocks, 256, (target.amps, block, record))
+                self.launch("block_scatter", instance, blocks, 256, (target.amps, unitary @ block, record))
+
+        return run
+
+    def _prepare(self, state: CudaState, factors: ComplexArray) -> None:
+        if state.amps.size != 1 << state.num_qubits:
+            state.amps.fill(0)
+        n = state.num_qubits
+        low, middle = min(n, TABLE_BITS), min(max(n - TABLE_BITS, 0), TABLE_BITS)
+        parts = [factors[:low], factors[low : low + middle], factors[low + middle :]]
+        tables = [self.cupy.asarray(product_table(part).astype(DTYPES[state.precision])) for part in parts]
+        num_chunks = 1 << (n - low)
+        args = (state.amps, *tables, np.int32(low), np.int32(middle), np.uint64(num_chunks))
+        self.launch("prepare", INSTANCES[state.precision], num_chunks, 256, args)
+
+
+def product_table(factors: ComplexArray) -> ComplexArray:
+    """``table[i] = prod_q factors[q, bit q of i]``."""
+    table = np.ones(1, complex)
+    for zero, one in factors:
+        table = np.concatenate([table * zero, table * one])
+    return table
+
+
+def create(threads: int = 0, max_memory_bytes: int = 0) -> CudaEngine:
+    """The CUDA engine on the current GPU.
+
+    Args:
+        threads: not used; a GPU has its own.
+        max_memory_bytes: limit for one state, 0 for what the GPU has free.
+
+    Raises:
+        EngineError: CuPy is not installed, or there is no usable GPU, with the reason.
+    """
+    del threads
+    try:
+        import cupy
+    except ImportError as error:
+        raise EngineError(
+            f'engine "cuda" needs CuPy: {error}. Install it with: pip install "qsim-ozaki[cuda13]" (or cuda12), or use engine="cpu".'
+        ) from error
+    try:
+        count = cupy.cuda.runtime.getDeviceCount()
+    except cupy.cuda.runtime.CUDARuntimeError as error:
+        raise EngineError(f'engine "cuda" found no NVIDIA GPU: {error}. Use engine="cpu".') from error
+    if count == 0:
+        raise EngineError('engine "cuda" found no NVIDIA GPU. Use engine="cpu".')
+    return CudaEngine(cupy, max_memory_bytes)
+
+
+def _own(state: State) -> CudaState:
+    assert isinstance(state, CudaState)
+    return state

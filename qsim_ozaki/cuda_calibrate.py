@@ -1,0 +1,127 @@
+"""Measures a GPU once, in about a second, and keeps the record in a file.
+
+In: a CUDA engine. Out: a `Device`. The file is named by GPU, driver and kernel sources.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from qsim_ozaki import jit
+from qsim_ozaki.cost import Device
+from qsim_ozaki.cuda_program import SHAPES
+from qsim_ozaki.ops import Kind, Op, TilePass
+
+LARGE_BYTES = 1 << 30  # several times any L2
+SWEEPS_PER_LAYER = 4  # of rotations on 12 tile qubits: three to a sweep, as the cost model counts
+OVERLAP = 0.8  # share of memory time hidden behind arithmetic with two blocks a processor
+REPEATS = 5
+
+
+def cuda_device(engine: Any) -> Device:
+    """The record of the engine's GPU: rates from the cache file, or measured now; free memory as it is."""
+    rates = _rates(engine)
+    return Device(
+        name=engine.device_name,
+        memory_bytes=engine.free_bytes(),
+        bandwidth_bytes_per_s=rates["bandwidth_bytes_per_s"],
+        fp64_flops_per_s=rates["fp64_flops_per_s"],
+        fp32_flops_per_s=rates["fp32_flops_per_s"],
+        int8_ops_per_s=rates["int8_ops_per_s"],
+        cache_bandwidth_bytes_per_s=rates["cache_bandwidth_bytes_per_s"],
+        launch_seconds=rates["launch_seconds"],
+        tile_qubits=SHAPES["double"].tile_qubits,
+        line_qubits=SHAPES["double"].line_qubits,
+        overlap=OVERLAP,
+    )
+
+
+def _rates(engine: Any) -> dict[str, float]:
+    from platformdirs import user_cache_path
+
+    file = user_cache_path("qsim-ozaki") / "cuda-devices.json"
+    name = f"{engine.device_name} driver {engine.cupy.cuda.runtime.driverGetVersion()} {jit.sources_hash()[:16]}"
+    try:
+        known: dict[str, dict[str, float]] = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        known = {}
+    if name not in known:
+        known[name] = measure(engine)
+        jit.write_atomically(file, json.dumps(known, indent=1).encode())
+    return known[name]
+
+
+def measure(engine: Any) -> dict[str, float]:
+    """Rates of the engine's GPU, each from the kernels that plans use."""
+    size = LARGE_BYTES
+    while size > engine.free_bytes() // 4:
+        size //= 2
+    qubits = (size // 16).bit_length() - 1
+    amps = 2.0**qubits
+    line = SHAPES["double"].line_qubits
+    tile = (*range(line), *range(qubits - 12 + line, qubits))
+    state, single = engine.allocate(qubits, "double"), engine.allocate(qubits, "single")
+    empty = step_seconds(engine, state, TilePass(tile, ()))
+    dense = step_seconds(engine, state, TilePass(tile, dense_ops(tile[line:], 40))) - empty
+    empty_single = step_seconds(engine, single, TilePass(tile, ()))
+    dense_single = step_seconds(engine, single, TilePass(tile, dense_ops(tile[line:], 40))) - empty_single
+    layers = step_seconds(engine, state, TilePass(tile, rotations(tile, 8))) - empty
+    tiny = engine.allocate(12, "double")
+    return {
+        "bandwidth_bytes_per_s": 32 * amps / empty,
+        "fp64_flops_per_s": 40 * 32 * amps / max(dense, 1e-9),
+        "fp32_flops_per_s": 40 * 32 * amps / max(dense_single, 1e-9),
+        "int8_ops_per_s": int8_rate(engine),
+        "cache_bandwidth_bytes_per_s": 8 * SWEEPS_PER_LAYER * 32 * amps / max(layers, 1e-9),
+        "launch_seconds": step_seconds(engine, tiny, TilePass(tuple(range(12)), ())),
+    }
+
+
+def dense_ops(qubits: Sequence[int], count: int) -> tuple[Op, ...]:
+    """``count`` random two-qubit unitaries on neighbours among ``qubits``."""
+    rng = np.random.default_rng(2)
+    ops = []
+    for number in range(count):
+        matrix = np.linalg.qr(rng.normal(size=(4, 4)) + 1j * rng.normal(size=(4, 4)))[0]
+        pair = (qubits[number % (len(qubits) - 1)], qubits[number % (len(qubits) - 1) + 1])
+        ops.append(Op(Kind.UNITARY, pair, matrix))
+    return tuple(ops)
+
+
+def rotations(qubits: Sequence[int], count: int) -> tuple[Op, ...]:
+    """``count`` layers of real rotations."""
+    matrix = np.array([[np.cos(0.7), -np.sin(0.7)], [np.sin(0.7), np.cos(0.7)]], complex)
+    return tuple(Op(Kind.UNITARY, (q,), matrix) for _ in range(count) for q in qubits)
+
+
+def step_seconds(engine: Any, state: Any, step: TilePass) -> float:
+    """Median seconds of ``step`` by device events, compiled and warm."""
+    return event_seconds(engine, lambda: engine.run_step(state, step))
+
+
+def event_seconds(engine: Any, action: Callable[[], None], repeats: int = REPEATS) -> float:
+    """Median seconds of ``action`` on the current stream by device events, after a warm-up."""
+    event = engine.cupy.cuda.Event
+    action()
+    times = []
+    for _ in range(repeats):
+        start, end = event(), event()
+        start.record()
+        action()
+        end.record()
+        end.synchronize()
+        times.append(engine.cupy.cuda.get_elapsed_time(start, end) * 1e-3)
+    return float(np.median(times))
+
+
+def int8_rate(engine: Any) -> float:
+    """INT8 operations per second of m16n8k32 products with register operands."""
+    iterations, blocks = 2000, 2 * engine.num_processors
+    sink = engine.cupy.empty(1, np.int32)
+    args = (sink, np.int32(iterations), np.int32(5))
+    seconds = event_seconds(engine, lambda: engine.launch("rate_int8", {}, blocks, 256, args))
+    return blocks * 8 * iterations * 8 * 8192.0 / seconds

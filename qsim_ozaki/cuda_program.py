@@ -1,0 +1,314 @@
+"""A tile pass packed into the words that `tile_exec.cu` reads.
+
+In: a tile's qubits, ops, the state's width and precision. Out: a `TileProgram` of NumPy arrays. It needs no GPU and launches nothing.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qsim_ozaki.cuda_lower import HALF_TURN, TURN, Item, lower, phases_of
+from qsim_ozaki.cuda_schedule import Phase, Phases, schedule
+from qsim_ozaki.ops import ComplexArray, Op
+
+END, EXCHANGE, PERMUTE, MATRIX_ALL, PHASE_TABLE, FACTOR, SIGN, DIAGONAL, SCALE = range(9)
+HADAMARD, ROTATE, ROTATE_FAR, FLIP, MATRIX2, MATRIX4 = 16, 24, 32, 40, 48, 64
+MAX_SELECT = 6  # a table of phases has at most 2**6 columns: 16 KiB, which stays in L1
+RUN_TOLERANCE = 1 << 10  # 2**-54 of a turn: below the rounding of the phases themselves
+SQRT_HALF = 0.7071067811865476
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """Sizes of one precision's kernel, as `common.cuh` has them."""
+
+    tile_qubits: int
+    register_qubits: int
+    line_qubits: int
+    amp_bytes: int
+    least_scale: float
+
+
+SHAPES = {"double": Shape(12, 4, 3, 16, 2.0**-500), "single": Shape(13, 5, 4, 8, 2.0**-50)}
+
+
+@dataclass(slots=True, eq=False)
+class TileProgram:
+    """What one launch of `tile_exec` needs.
+
+    Attributes:
+        words: uint64 program: layouts, tables, operators.
+        tables: (word index, array) pairs: the array's device address belongs at that word.
+        num_tiles: tiles of the state.
+        tile: the tile's qubits, ascending.
+        zero_qubits: qubits outside the tile that are |0>: tiles where one reads 1 are left out.
+        load_layout: word index of the first layout.
+        first_op: word index of the first operator.
+        scale: factor applied at the store.
+    """
+
+    words: NDArray[np.uint64]
+    tables: list[tuple[int, NDArray[np.generic]]]
+    num_tiles: int
+    tile: tuple[int, ...]
+    zero_qubits: tuple[int, ...]
+    load_layout: int
+    first_op: int
+    scale: float
+
+    @property
+    def runs(self) -> list[tuple[int, int]]:
+        """The qubits that a tile's number does not enumerate."""
+        return runs_of([*self.tile, *self.zero_qubits])
+
+
+def runs_of(qubits: Sequence[int]) -> list[tuple[int, int]]:
+    """``qubits`` as (start, length) of consecutive positions, ascending."""
+    out: list[tuple[int, int]] = []
+    for q in sorted(qubits):
+        if out and q == out[-1][0] + out[-1][1]:
+            out[-1] = (out[-1][0], out[-1][1] + 1)
+        else:
+            out.append((q, 1))
+    return out
+
+
+def compile_tile(
+    qubits: Sequence[int], ops: Sequence[Op], num_qubits: int, precision: str, zero_qubits: Sequence[int] = ()
+) -> TileProgram:
+    """The program of a tile pass; a tile smaller than the kernel's is filled up with the lowest other qubits.
+
+    Args:
+        qubits: the step's qubits, at most the kernel's tile.
+        ops: in order, mixed qubits inside ``qubits``.
+        num_qubits: width of the state, at least the kernel's register qubits.
+        precision: ``"double"`` or ``"single"``.
+        zero_qubits: qubits outside ``qubits`` that are |0>.
+    """
+    shape = SHAPES[precision]
+    wanted = min(shape.tile_qubits, num_qubits)
+    assert len(qubits) <= wanted, f"a tile of {len(qubits)} qubits does not fit {wanted}"
+    others = (q for q in range(num_qubits) if q not in set(qubits))
+    tile = tuple(sorted([*qubits, *(next(others) for _ in range(wanted - len(qubits)))]))
+    phases = schedule(lower(ops, shape.register_qubits), tile, shape.register_qubits, shape.line_qubits)
+    zeros = tuple(q for q in zero_qubits if q not in tile)
+    return _Packer(tile, zeros, num_qubits, shape).pack(phases)
+
+
+def swizzle(index: NDArray[np.int64] | int, line: int) -> NDArray[np.int64]:
+    """Slot of a tile index: linear over GF(2), and 8 lanes that differ in 3 positions of distinct residue hit distinct banks."""
+    e = np.asarray(index, np.int64)
+    low = (1 << line) - 1
+    return np.asarray(e ^ (e >> line & low) ^ (e >> 2 * line & low) ^ (e >> 3 * line & low), np.int64)
+
+
+def float_bits(x: float) -> int:
+    """The 64 bits of a double."""
+    return int(struct.unpack("<Q", struct.pack("<d", x))[0])
+
+
+@dataclass(slots=True, eq=False)
+class _Packer:
+    tile: tuple[int, ...]
+    zero_qubits: tuple[int, ...]
+    num_qubits: int
+    shape: Shape
+    data: list[int] = field(default_factory=list)
+    ops: list[int] = field(default_factory=list)
+    tables: list[tuple[int, NDArray[np.generic]]] = field(default_factory=list)
+    scale: float = 1.0
+
+    def pack(self, phases: list[Phase]) -> TileProgram:
+        load = self._layout(phases[0], outer=True)
+        for i, phase in enumerate(phases):
+            if i:
+                self._op(EXCHANGE, 0, 0, 0, self._layout(phase, outer=i == len(phases) - 1))
+            for work in phase.work:
+                if isinstance(work, Phases):
+                    self._phases(work.terms, phase.registers)
+                else:
+                    self._item(work, phase.registers)
+        self._op(END)
+        first = len(self.data)
+        words = np.array(self.data + self.ops, np.uint64)
+        num_tiles = 1 << (self.num_qubits - len(self.tile) - len(self.zero_qubits))
+        return TileProgram(words, self.tables, num_tiles, self.tile, self.zero_qubits, load, first, self.scale)
+
+    def _op(self, code: int, arg: int = 0, w1: int = 0, w2: int = 0, w3: int = 0) -> None:
+        self.ops += [code | arg << 32, w1, w2, w3]
+
+    def _put(self, words: Sequence[int]) -> int:
+        """Appends data on a 32-byte boundary; returns its word index."""
+        self.data += [0] * (-len(self.data) % 4)
+        at = len(self.data)
+        self.data += words
+        return at
+
+    def _put_amps(self, values: ComplexArray) -> int:
+        kind = np.complex128 if self.shape.amp_bytes == 16 else np.complex64
+        words = np.ascontiguousarray(values.reshape(-1), kind).view(np.uint64)
+        return self._put(words.tolist())
+
+    def _layout(self, phase: Phase, outer: bool) -> int:
+        """Strides and slots of the register bits, then offset and slot per thread.
+
+        Threads take the other positions ascending where the layout touches the state, else such that no bank is hit twice.
+        """
+        line = self.shape.line_qubits
+        registers = [self.tile.index(q) for q in phase.registers]
+        rest = [p for p in range(len(self.tile)) if p not in registers]
+        if not outer:
+            front = [next((p for p in rest if p % line == i), -1) for i in range(line)]
+            front = [p for p in front if p >= 0]
+            rest = front + [p for p in rest if p not in front]
+        slots = swizzle(np.array([1 << p for p in registers], np.int64), line) * self.shape.amp_bytes
+        strides = [1 << q for q in phase.registers]
+        thread = np.arange(1 << len(rest), dtype=np.int64)
+        offset, index = np.zeros_like(thread), np.zeros_like(thread)
+        for i, p in enumerate(rest):
+            offset |= (thread >> i & 1) << self.tile[p]
+            index |= (thread >> i & 1) << p
+        table = np.stack([offset, swizzle(index, line) * self.shape.amp_bytes], axis=1).reshape(-1)
+        head = strides + slots.tolist()
+        return self._put(head + table.tolist())
+
+    def _split(self, condition: tuple[int, int], registers: tuple[int, ...]) -> tuple[int, int, int]:
+        """A condition as (register mask and value in op arg form, thread mask, thread value)."""
+        mask, value = condition
+        arg = 0
+        for b, q in enumerate(registers):
+            if mask >> q & 1:
+                arg |= 1 << b | (value >> q & 1) << (8 + b)
+                mask &= ~(1 << q)
+        return arg, mask, value & mask
+
+    def _item(self, item: Item, registers: tuple[int, ...]) -> None:
+        arg, mask, value = self._split(item.condition, registers)
+        if item.kind == "hadamard":
+            self.scale *= SQRT_HALF
+            self._op(HADAMARD + registers.index(item.qubits[0]))
+        elif item.kind == "rotate":
+            cos, sin = item.angle
+            near = abs(cos) >= abs(sin)
+            self.scale *= cos if near else sin
+            family = ROTATE if near else ROTATE_FAR
+            self._op(family + registers.index(item.qubits[0]), 0, float_bits(sin / cos if near else cos / sin))
+        elif item.kind == "flip":
+            self._op(FLIP + registers.index(item.qubits[0]), arg, mask, value)
+        elif item.kind == "matrix":
+            self._matrix(item, registers)
+        else:
+            self._lookup(item, registers)
+        if abs(self.scale) < self.shape.least_scale:
+            self._op(SCALE, 0, float_bits(self.scale))
+            self.scale = 1.0
+
+    def _matrix(self, item: Item, registers: tuple[int, ...]) -> None:
+        assert item.data is not None
+        arg, mask, value = self._split(item.condition, registers)
+        bits = [registers.index(q) for q in item.qubits]
+        if len(bits) == 1:
+            self._op(MATRIX2 + bits[0], arg, mask, value, self._put_amps(item.data))
+        elif len(bits) == 2:
+            matrix = item.data
+            if bits[0] > bits[1]:
+                swap = [0, 2, 1, 3]
+                matrix = matrix[np.ix_(swap, swap)]
+            low, high = sorted(bits)
+            self._op(MATRIX4 + 8 * low + high, arg, mask, value, self._put_amps(matrix))
+        else:
+            full = self._embed(item.data, bits, arg)
+            self._op(MATRIX_ALL, 0, mask, value, self._put_amps(full))
+
+    def _embed(self, matrix: ComplexArray, bits: list[int], arg: int) -> ComplexArray:
+        """The matrix on all register bits; identity where the register part of the condition fails."""
+        size = 1 << self.shape.register_qubits
+        index = np.arange(size)
+        inner = sum((index >> b & 1) << j for j, b in enumerate(bits))
+        outer = index & ~sum(1 << b for b in bits)
+        same = outer[:, None] == outer[None, :]
+        acts = (index & (arg & 31)) == (arg >> 8 & 31)
+        full = np.where(same & acts[:, None], matrix[np.ix_(inner, inner)], 0)
+        return np.asarray(full + np.diag(~acts).astype(complex), complex)
+
+    def _lookup(self, item: Item, registers: tuple[int, ...]) -> None:
+        """``diagonal`` and ``permute``: entries in memory, indexed by the bits at the targets."""
+        assert item.data is not None
+        arg, mask, value = self._split(item.condition, registers)
+        k = len(item.qubits)
+        parts = [1 << item.qubits.index(q) if q in item.qubits else 0 for q in registers]
+        positions = [64 if q in registers else q for q in item.qubits]
+        words = [0, 0, *parts, *positions]
+        if item.kind == "permute":
+            line, size = self.shape.line_qubits, self.shape.amp_bytes
+            words += [int(swizzle(1 << self.tile.index(q), line)) * size for q in item.qubits]
+        at = self._put(words)
+        kind = np.complex128 if self.shape.amp_bytes == 16 else np.complex64
+        self.tables.append((at, np.ascontiguousarray(item.data, kind)))
+        if item.sources is not None:
+            self.tables.append((at + 1, np.ascontiguousarray(item.sources, np.uint32)))
+        self._op(PERMUTE if item.kind == "permute" else DIAGONAL, arg | k << 16, mask, value, at)
+
+    def _phases(self, terms: dict[int, int], registers: tuple[int, ...]) -> None:
+        """Phases by register part: few selecting qubits go into one table, half turns flip signs, the rest sums angles per thread."""
+        inside = sum(1 << q for q in registers)
+        groups: dict[int, dict[int, int]] = {}
+        for key, angle in terms.items():
+            groups.setdefault(key & inside, {})[key & ~inside] = angle
+        table: dict[int, int] = {}
+        select = 0
+        for part, group in sorted(groups.items(), key=lambda kv: max(m.bit_count() for m in kv[1])):
+            outside = 0
+            for key in group:
+                outside |= key
+            if outside and part.bit_count() == 1 and all(a == HALF_TURN for a in group.values()):
+                self._factor(SIGN, part, group, registers)
+            elif (select | outside).bit_count() <= MAX_SELECT:
+                select |= outside
+                table |= {part | key: angle for key, angle in group.items()}
+            else:
+                self._factor(FACTOR, part, group, registers)
+        if table:
+            self._table(table, select, registers)
+
+    def _table(self, terms: dict[int, int], select: int, registers: tuple[int, ...]) -> None:
+        chosen = [q for q in range(self.num_qubits) if select >> q & 1]
+        bits = [*registers, *chosen]
+        index = np.arange(1 << len(bits), dtype=np.int64)
+        total = np.zeros(len(index), np.uint64)
+        for key, angle in terms.items():
+            key_bits = sum(1 << b for b, q in enumerate(bits) if key >> q & 1)
+            total[(index & key_bits) == key_bits] += np.uint64(angle)  # wraps modulo one turn
+        positions = sum(q << 8 * i for i, q in enumerate(chosen))
+        self._op(PHASE_TABLE, len(chosen), positions, 0, self._put_amps(phases_of(total.tolist())))
+
+    def _factor(self, code: int, part: int, group: dict[int, int], registers: tuple[int, ...]) -> None:
+        constant = group.get(0, 0)
+        words: list[int] = []
+        for start, length, angle in _runs_of({k: a for k, a in group.items() if k.bit_count() == 1}):
+            words += [0, angle, (1 << length) - 1, start]
+        for key, angle in group.items():
+            if key.bit_count() > 1:
+                words += [key, angle, 0, 1 << 32]
+        mask = sum(1 << b for b, q in enumerate(registers) if part >> q & 1)
+        self._op(code, mask | len(words) // 4 << 8, constant, 0, self._put(words))
+
+
+def _runs_of(singles: dict[int, int]) -> list[tuple[int, int, int]]:
+    """Single-bit angles as (lowest qubit, length, angle of the lowest): consecutive qubits whose angle doubles are one product."""
+    runs: list[tuple[int, int, int]] = []
+    for key in sorted(singles):
+        q, angle = key.bit_length() - 1, singles[key]
+        if runs:
+            start, length, first = runs[-1]
+            error = (angle - (first << length)) % TURN
+            if q == start + length and min(error, TURN - error) <= RUN_TOLERANCE:
+                runs[-1] = (start, length + 1, first)
+                continue
+        runs.append((q, 1, angle))
+    return runs

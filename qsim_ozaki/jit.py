@@ -1,0 +1,224 @@
+"""CUDA kernels: their table, their compilation by NVRTC, and the cache of what was compiled.
+
+In: a kernel's name, an instance (macro values) and an architecture. Out: a cubin, or a function CuPy can launch.
+It knows nothing of states, steps or gates; compiling needs no GPU, loading does.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import importlib.util
+import os
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import qsim_ozaki.kernels
+from qsim_ozaki.errors import EngineError
+
+SOURCES = Path(qsim_ozaki.kernels.__file__).parent / "cuda"
+ARCHITECTURES = (80, 86, 89, 90, 100, 120)
+DOUBLE: Mapping[str, str] = {"REAL": "double"}
+SINGLE: Mapping[str, str] = {"REAL": "float"}
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """One row of the kernel table.
+
+    Attributes:
+        file: source file in ``kernels/cuda``.
+        function: the ``extern "C"`` name in it.
+        instances: macro values, one mapping per compiled variant.
+        architectures: compute capabilities times ten for which it compiles.
+        suffix: ``"a"`` where the kernel needs the architecture-specific target (sm_90a).
+    """
+
+    file: str
+    function: str
+    instances: tuple[Mapping[str, str], ...] = (DOUBLE, SINGLE)
+    architectures: tuple[int, ...] = ARCHITECTURES
+    suffix: str = ""
+
+
+KERNELS: dict[str, Kernel] = {
+    "tile_exec": Kernel("tile_exec.cu", "tile_exec"),
+    "prepare": Kernel("prepare.cu", "prepare"),
+    "marginal": Kernel("measure.cu", "marginal"),
+    "find_sample": Kernel("measure.cu", "find_sample"),
+    "collapse": Kernel("measure.cu", "collapse"),
+    "block_gather": Kernel("block_gather.cu", "block_gather"),
+    "block_scatter": Kernel("block_gather.cu", "block_scatter"),
+    "dense_block": Kernel(
+        "dense_block.cu",
+        "dense_block",
+        tuple({"K": str(k)} for k in range(4, 10)),
+        tuple(a for a in ARCHITECTURES if a >= 90),
+    ),
+    "rate_int8": Kernel("calibrate.cu", "rate_int8", ({},)),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Cubin:
+    """Machine code of one kernel instance, and what the assembler said about it."""
+
+    code: bytes
+    log: str = field(repr=False, default="")
+
+
+@cache
+def sources_hash() -> str:
+    """SHA-256 over every file in ``kernels/cuda``, names and contents: an edited header is never stale."""
+    digest = hashlib.sha256()
+    for path in sorted(SOURCES.glob("*.cu*")):
+        digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()
+
+
+def options(kernel: Kernel, instance: Mapping[str, str], architecture: int) -> tuple[str, ...]:
+    """NVRTC options of one instance; they and the sources' hash are the cache key."""
+    macros = tuple(f"-DQSIM_{name}={value}" for name, value in sorted(instance.items()))
+    return (
+        f"--gpu-architecture=sm_{architecture}{kernel.suffix}",
+        "--std=c++17",
+        f"--include-path={SOURCES}",
+        "--ptxas-options=--verbose",
+        "--ptxas-options=--warn-on-spills",
+        *macros,
+    )
+
+
+def compile_kernel(name: str, instance: Mapping[str, str], architecture: int) -> Cubin:
+    """The cubin of kernel ``name`` for ``architecture``; needs NVRTC, but no GPU.
+
+    Raises:
+        EngineError: NVRTC is missing, or the source does not compile; then the message has the numbered source lines.
+    """
+    kernel = KERNELS[name]
+    if architecture not in kernel.architectures:
+        known = ", ".join(f"sm_{a}" for a in kernel.architectures)
+        raise EngineError(f"kernel {name} has no code for sm_{architecture}; it is built for {known}")
+    source = (SOURCES / kernel.file).read_text()
+    return _nvrtc().compile(source, kernel.file, options(kernel, instance, architecture))
+
+
+@cache
+def load(name: str, instance: tuple[tuple[str, str], ...], device: int) -> Any:
+    """The launchable CuPy function of one kernel instance on CUDA device ``device`` (compiled once, cached on disk).
+
+    Args:
+        name: a key of `KERNELS`.
+        instance: the instance's items, sorted.
+        device: CUDA device number; it must be the current device.
+    """
+    import cupy
+
+    major_minor = int(cupy.cuda.Device(device).compute_capability)
+    architecture = nearest_architecture(major_minor)
+    kernel = KERNELS[name]
+    path = _cache_file(name, options(kernel, dict(instance), architecture))
+    if path.is_file():
+        code = path.read_bytes()
+    else:
+        cubin = compile_kernel(name, dict(instance), architecture)
+        if os.environ.get("QSIM_OZAKI_DEBUG", "0") >= "2":
+            print(cubin.log, file=sys.stderr)
+        code = cubin.code
+        write_atomically(path, code)
+    module = cupy.cuda.function.Module()
+    module.load(code)
+    return module.get_function(kernel.function)
+
+
+def nearest_architecture(compute_capability: int) -> int:
+    """The newest built architecture of the same major version that ``compute_capability`` can run."""
+    usable = [a for a in ARCHITECTURES if a // 10 == compute_capability // 10 and a <= compute_capability]
+    if not usable:
+        raise EngineError(
+            f"compute capability {compute_capability / 10} is not supported; the kernels are built for "
+            f'{", ".join(str(a / 10) for a in ARCHITECTURES)}. Use engine="cpu".'
+        )
+    return max(usable)
+
+
+def _cache_file(name: str, opts: tuple[str, ...]) -> Path:
+    from platformdirs import user_cache_path
+
+    key = hashlib.sha256("\0".join((sources_hash(), _nvrtc().version, *opts)).encode()).hexdigest()[:32]
+    return user_cache_path("qsim-ozaki") / "cubin" / f"{name}-{key}.cubin"
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Best effort: a read-only home costs a recompilation, not a failure."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
+            file.write(data)
+        Path(file.name).replace(path)
+    except OSError:
+        return
+
+
+class _Nvrtc:
+    """The few NVRTC calls used here, through ctypes: the same path with CuPy 12x, CuPy 13x and no CuPy at all."""
+
+    def __init__(self, library: ctypes.CDLL) -> None:
+        self._library = library
+        major, minor = ctypes.c_int(), ctypes.c_int()
+        self._check(library.nvrtcVersion(ctypes.byref(major), ctypes.byref(minor)))
+        self.version = f"{major.value}.{minor.value}"
+
+    def compile(self, source: str, file: str, opts: tuple[str, ...]) -> Cubin:
+        program = ctypes.c_void_p()
+        encoded = [o.encode() for o in opts]
+        array = (ctypes.c_char_p * len(encoded))(*encoded)
+        create = self._library.nvrtcCreateProgram
+        self._check(create(ctypes.byref(program), source.encode(), file.encode(), 0, None, None))
+        try:
+            status = self._library.nvrtcCompileProgram(program, len(encoded), array)
+            log = self._text(program, "ProgramLog").rstrip(b"\0").decode(errors="replace")
+            if status != 0:
+                numbered = "\n".join(f"{i:4d} {line}" for i, line in enumerate(source.splitlines(), 1))
+                raise EngineError(f"{file} does not compile with {' '.join(opts)}:\n{log}\n{numbered}")
+            return Cubin(self._text(program, "CUBIN"), log)
+        finally:
+            self._library.nvrtcDestroyProgram(ctypes.byref(program))
+
+    def _text(self, program: ctypes.c_void_p, what: str) -> bytes:
+        size = ctypes.c_size_t()
+        self._check(getattr(self._library, f"nvrtcGet{what}Size")(program, ctypes.byref(size)))
+        buffer = ctypes.create_string_buffer(size.value)
+        self._check(getattr(self._library, f"nvrtcGet{what}")(program, buffer))
+        return buffer.raw[: size.value]
+
+    def _check(self, status: int) -> None:
+        if status != 0:
+            self._library.nvrtcGetErrorString.restype = ctypes.c_char_p
+            raise EngineError(f"NVRTC failed: {self._library.nvrtcGetErrorString(status).decode()}")
+
+
+@cache
+def _nvrtc() -> _Nvrtc:
+    for candidate in _nvrtc_candidates():
+        try:
+            return _Nvrtc(ctypes.CDLL(candidate))
+        except OSError:
+            continue
+    raise EngineError("NVRTC was not found. Install it with: pip install nvidia-cuda-nvrtc (or the CUDA toolkit).")
+
+
+def _nvrtc_candidates() -> Iterator[str]:
+    """Wheels of NVIDIA first (any CUDA version), then the system's library path and CUDA_PATH."""
+    spec = importlib.util.find_spec("nvidia")
+    for root in spec.submodule_search_locations or () if spec else ():
+        yield from sorted((str(p) for p in Path(root).glob("*/lib/libnvrtc.so.*") if "alt" not in p.name), reverse=True)
+        yield from sorted((str(p) for p in Path(root).glob("*/bin/**/nvrtc64_*_0.dll")), reverse=True)
+    for version in ("13", "12"):
+        yield f"libnvrtc.so.{version}"
+        yield str(Path(os.environ.get("CUDA_PATH", "/usr/local/cuda")) / "lib64" / f"libnvrtc.so.{version}")

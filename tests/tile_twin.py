@@ -1,0 +1,140 @@
+"""NumPy twin of `tile_exec.cu`: runs a packed tile program word by word, so that packing is tested without a GPU."""
+
+import numpy as np
+
+from qsim_ozaki import cuda_program as cp
+
+
+def run(program, state, precision):
+    """The state after one pass of ``program``; every tile, thread and register at once."""
+    shape = cp.SHAPES[precision]
+    tile_qubits = len(program.tile)
+    twin = _Twin(program, shape, tile_qubits)
+    tiles = np.arange(program.num_tiles, dtype=np.int64)
+    base = tiles.copy()
+    for start, length in program.runs:
+        low = (1 << start) - 1
+        base = (base & low) | ((base & ~low) << length)
+    return twin.run(np.array(state), base)
+
+
+class _Twin:
+    def __init__(self, program, shape, tile_qubits):
+        self.words, self.program, self.shape = program.words, program, shape
+        self.k = shape.register_qubits
+        self.amps = 1 << self.k
+        self.threads = 1 << (tile_qubits - self.k)
+        self.tables = dict(program.tables)
+        self.real = np.float64 if shape.amp_bytes == 16 else np.float32
+
+    def layout(self, at, tile_base):
+        w = self.words[at:].astype(np.int64)
+        strides, masks = w[: self.k], w[self.k : 2 * self.k] // self.shape.amp_bytes
+        table = w[2 * self.k : 2 * self.k + 2 * self.threads].reshape(-1, 2)
+        r = np.arange(self.amps)
+        offset = sum((r >> b & 1) * strides[b] for b in range(self.k))
+        xor = np.zeros_like(r)
+        for b in range(self.k):
+            xor ^= (r >> b & 1) * masks[b]
+        self.masks = masks
+        self.base = tile_base[:, None] + table[None, :, 0]
+        self.index = self.base[:, :, None] + offset
+        self.slot = (table[:, 1] // self.shape.amp_bytes)[:, None] ^ xor
+        assert len(np.unique(self.slot)) == self.slot.size
+
+    def amps_at(self, at, count):
+        kind = np.complex128 if self.shape.amp_bytes == 16 else np.complex64
+        words = count * self.shape.amp_bytes // 8
+        return self.words[at : at + words].view(kind)
+
+    def run(self, state, tile_base):
+        self.layout(self.program.load_layout, tile_base)
+        a = state[self.index]
+        shared = np.full((len(tile_base), self.slot.size), np.nan, a.dtype)
+        pc = self.program.first_op
+        while True:
+            w0, w1, w2, w3 = (int(x) for x in self.words[pc : pc + 4])
+            code, arg = w0 & 0xFFFFFFFF, w0 >> 32
+            pc += 4
+            if code == cp.END:
+                break
+            if code == cp.EXCHANGE:
+                shared[:, self.slot] = a
+                self.layout(w3, tile_base)
+                a = shared[:, self.slot]
+            else:
+                a = self.apply(a, code, arg, w1, w2, w3)
+        state[self.index] = a * self.real(self.program.scale)
+        return state
+
+    def acts(self, arg, w1, w2):
+        r = np.arange(self.amps)
+        on = (self.base & w1) == w2
+        return on[:, :, None] & ((r & (arg & 31)) == (arg >> 8 & 31))
+
+    def apply(self, a, code, arg, w1, w2, w3):
+        r = np.arange(self.amps)
+        real = self.real(np.uint64(w1).view(np.float64)) if code in (cp.SCALE,) or 16 <= code < 40 else None
+        if code == cp.SCALE:
+            return a * real
+        if code == cp.PHASE_TABLE:
+            select = sum((self.base >> (w1 >> 8 * i & 255) & 1) << i for i in range(arg)) if arg else self.base * 0
+            return a * self.amps_at(w3, self.amps << arg).reshape(-1, self.amps)[select]
+        if code in (cp.FACTOR, cp.SIGN):
+            angle = np.full(self.base.shape, w1, np.uint64)
+            for i in range(arg >> 8):
+                require, multiplier, mask, last = (int(x) for x in self.words[w3 + 4 * i : w3 + 4 * i + 4])
+                value = (self.base >> (last & 63) & mask) | last >> 32
+                term = value.astype(np.uint64) * np.uint64(multiplier)
+                angle += np.where((self.base & require) == require, term, np.uint64(0))
+            w = cp.phases_of(angle.reshape(-1).tolist()).reshape(angle.shape)
+            if code == cp.SIGN:
+                assert np.all((angle == 0) | (angle == 1 << 63))
+            on = (r & (arg & 31)) == (arg & 31)
+            return np.where(on, a * w[:, :, None], a).astype(a.dtype)
+        if code in (cp.DIAGONAL, cp.PERMUTE):
+            return self.lookup(a, code, arg, w1, w2, w3)
+        if code == cp.MATRIX_ALL:
+            m = self.amps_at(w3, self.amps**2).reshape(self.amps, self.amps)
+            return np.where(((self.base & w1) == w2)[:, :, None], a @ m.T, a)
+        if code >= cp.MATRIX4:
+            low, high = (code - cp.MATRIX4) // 8, (code - cp.MATRIX4) % 8
+            r0 = r[(r >> low & 1) + (r >> high & 1) == 0]
+            where = np.stack([r0, r0 | 1 << low, r0 | 1 << high, r0 | 1 << low | 1 << high])
+            matrix = self.amps_at(w3, 16).reshape(4, 4)
+        else:
+            b = code % 8
+            r0 = r[(r >> b & 1) == 0]
+            where = np.stack([r0, r0 | 1 << b])
+            matrix = {
+                cp.HADAMARD: lambda: np.array([[1, 1], [1, -1]]),
+                cp.ROTATE: lambda: np.array([[1, -real], [real, 1]]),
+                cp.ROTATE_FAR: lambda: np.array([[real, -1], [1, real]]),
+                cp.FLIP: lambda: np.array([[0, 1], [1, 0]]),
+                cp.MATRIX2: lambda: self.amps_at(w3, 4).reshape(2, 2),
+            }[code // 8 * 8]()
+        out = a.copy()
+        out[:, :, where] = np.einsum("xy,tsyr->tsxr", matrix, a[:, :, where])
+        if code // 8 * 8 in (cp.HADAMARD, cp.ROTATE, cp.ROTATE_FAR):
+            return out.astype(a.dtype)
+        return np.where(self.acts(arg, w1, w2), out, a).astype(a.dtype)
+
+    def lookup(self, a, code, arg, w1, w2, w3):
+        k = arg >> 16
+        words = self.words[w3 : w3 + 2 + self.k + 2 * k].astype(np.int64)
+        parts, positions = words[2 : 2 + self.k], words[2 + self.k : 2 + self.k + k]
+        r = np.arange(self.amps)
+        entry = sum((self.base >> p & 1) << i for i, p in enumerate(positions) if p < 64) + np.zeros_like(self.base)
+        entry = entry[:, :, None] + sum((r >> b & 1) * parts[b] for b in range(self.k))
+        entries = self.tables[w3]
+        if code == cp.DIAGONAL:
+            return np.where(self.acts(arg, w1, w2), a * entries[entry], a)
+        source = self.tables[w3 + 1][entry].astype(np.int64)
+        shared = np.empty((len(a), self.slot.size), a.dtype)
+        shared[:, self.slot] = a
+        masks = words[2 + self.k + k : 2 + self.k + 2 * k] // self.shape.amp_bytes
+        slot = np.broadcast_to(self.slot, entry.shape).copy()
+        for i in range(k):
+            slot ^= ((source ^ entry) >> i & 1) * masks[i]
+        moved = np.take_along_axis(shared[:, None, :].repeat(a.shape[1], 1), slot, 2) * entries[source]
+        return np.where(self.acts(arg, w1, w2), moved, a)
