@@ -23,6 +23,7 @@ from qsim_ozaki.ops import Initialize, Program, Reset
 from qsim_ozaki.plan import PlanOptions
 from qsim_ozaki.vectors import Vector
 
+ENDINGS = {"save_statevector", "measure", "barrier"}  # what may follow a saved final state
 LABEL_GATES = {"0": (), "1": ("x",), "+": ("h",), "-": ("x", "h"), "r": ("h", "s"), "l": ("h", "sdg")}
 
 
@@ -54,7 +55,7 @@ def prepare(circuit: QuantumCircuit, options: dict[str, Any]) -> Prepared:
         raise LoweringError(
             f"run() takes QuantumCircuits, not {type(circuit).__name__}. Pass a circuit or a list of them."
         )
-    code = link(_program(circuit, options["initial_state"]))
+    code = link(_program(_in_logical_order(circuit), options["initial_state"]))
     check_saves(code, options["shots"])
     header, layout = _header(circuit)
     return Prepared(code, header, layout, needed_bytes(code, options["precision"]))
@@ -159,6 +160,33 @@ def experiment(prepared: Prepared, execution: Execution, asked: Request, engine:
 def _as_statevector(vector: Vector) -> Statevector | Vector:
     """A Statevector of the same memory; single precision stays an array, for Qiskit would double its size."""
     return Statevector(vector) if vector.dtype == np.complex128 else vector
+
+
+def _in_logical_order(circuit: QuantumCircuit) -> QuantumCircuit:
+    """``circuit`` with Aer's saves at its end on the qubits in the order of the circuit before transpilation.
+
+    Our ``save_statevector`` looks at the layout when it is appended; Aer's method does not. One that names all qubits in
+    order, with no gate after it, is taken as appended after transpilation: a pass that moves qubits before a save also
+    permutes the save's qubits.
+    """
+    if circuit.layout is None:
+        return circuit
+    order = circuit.layout.final_index_layout()
+    order += [qubit for qubit in range(circuit.num_qubits) if qubit not in set(order)]  # ancillas highest
+    if order == list(range(circuit.num_qubits)):
+        return circuit
+    data = list(circuit.data)
+    for index in range(len(data) - 1, -1, -1):
+        operation = data[index].operation
+        if operation.name not in ENDINGS:
+            break
+        plain = getattr(operation, "_subtype", "") == "single" and list(data[index].qubits) == circuit.qubits
+        if operation.name == "save_statevector" and plain:
+            data[index] = data[index].replace(qubits=[circuit.qubits[qubit] for qubit in order])
+    ordered = circuit.copy_empty_like()
+    ordered.data = data
+    ordered._layout = circuit.layout  # copy_empty_like drops it
+    return ordered
 
 
 def _program(circuit: QuantumCircuit, initial_state: Any) -> Program:

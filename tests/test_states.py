@@ -165,3 +165,22 @@ def test_saved_copies_count_as_memory():
         save_statevector(circuit, label)
     with pytest.raises(CapacityError, match=r"3 saved states of 10 qubits need 48 KiB .*The state alone fits"):
         OzakiBackend(max_memory_bytes=17 << 10).run(circuit)
+
+
+@pytest.mark.parametrize("level", [None, 0, 1, 2, 3])
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_aers_save_works_by_its_name(level, when):
+    pytest.importorskip("qiskit_aer")
+    circuit = QuantumCircuit(3)
+    circuit.x(0)
+    circuit.h(1)
+    circuit.swap(0, 2)
+    want = np.asarray(Statevector(circuit))
+    backend = OzakiBackend()
+    if when == "before":
+        circuit.save_statevector(label="aer")
+    if level is not None:
+        circuit = transpile(circuit, backend, optimization_level=level)
+    if when == "after":
+        circuit.save_statevector(label="aer")
+    np.testing.assert_allclose(np.asarray(backend.run(circuit).result().data(0)["aer"]), want, atol=1e-15)
