@@ -165,9 +165,9 @@ def _as_statevector(vector: Vector) -> Statevector | Vector:
 def _in_logical_order(circuit: QuantumCircuit) -> QuantumCircuit:
     """``circuit`` with Aer's saves at its end on the qubits in the order of the circuit before transpilation.
 
-    Our ``save_statevector`` looks at the layout when it is appended; Aer's method does not. One that names all qubits in
-    order, with no gate after it, is taken as appended after transpilation: a pass that moves qubits before a save also
-    permutes the save's qubits.
+    Our ``save_statevector`` looks at the layout when it is appended; Aer's method does not. One that names all qubits
+    in order, with no gate after it, is taken as appended after transpilation: a pass that moves qubits before a save
+    also permutes the save's qubits.
     """
     if circuit.layout is None:
         return circuit
