@@ -1,16 +1,17 @@
-"""The gate table: one row per gate name, and the transpiler target made from it.
+"""The gate table: one row per gate of Qiskit's standard library, and the `Target` made of it.
 
-In: a gate's name and parameters. Out: its structure and data. Adding a gate is adding a row.
+In: a gate's parameters. Out: its data (matrix, diagonal, or permutation and phases) and the `Op` made of it.
+It may not look at circuits and may not validate a user's input.
 """
 
 from __future__ import annotations
 
-import cmath
 import math
-from collections.abc import Callable
+from cmath import exp
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
-from typing import Any
+from functools import lru_cache
+from typing import Any, TypeAlias
 
 import numpy as np
 from qiskit.circuit import (
@@ -27,261 +28,361 @@ from qiskit.circuit import (
     Store,
     SwitchCaseOp,
     WhileLoopOp,
+    library,
 )
-from qiskit.circuit import library as lib
 from qiskit.transpiler import Target
 
-from qsim_ozaki.ops import EMPTY, ComplexArray, IndexArray, Kind
+from qsim_ozaki.ops import EMPTY, ComplexArray, IndexArray, Kind, Op
+
+GateData: TypeAlias = tuple[ComplexArray, IndexArray | None]  # `Op.data`, `Op.permutation`
+Params: TypeAlias = tuple[float, ...]
+
+ANY = -1  # number of controls of a gate family whose width varies
+NEGLIGIBLE = 2.0**-54  # half an ulp of a unitary's largest entry: smaller ones are the rounding of a zero
+ROUNDED = 2.0**-51  # two entries that differ by less are one number, rounded a few times
 
 
 @dataclass(frozen=True, slots=True)
-class Gate:
-    """One row of the table.
+class GateRow:
+    """What the package knows of one gate name.
 
     Attributes:
-        name: as Qiskit calls it.
-        qiskit: its class there.
-        num_targets: qubits of ``data``; in Qiskit's order the controls come first.
-        kind: strongest structure that is true for all parameters.
-        data: from the parameters to what `Op.data` holds, on the targets alone.
-        num_controls: qubits that must all read 1.
-        num_params: real parameters.
-        permutation: PERMUTATION only.
+        name: Qiskit's name.
+        classes: Qiskit's classes of the gate; the first one stands in the `Target`.
+        num_targets: qubits that ``build`` describes; they follow the controls in Qiskit's order.
+        num_controls: leading qubits that control, `ANY` where the width varies.
+        num_params: angles, in radians.
+        kind: the strongest structure that is true at every angle.
+        build: angles to data on the targets alone.
+        inverse: name of the row that holds the inverse, None where no gate of the library is it.
+        inverse_params: the inverse's angles.
     """
 
     name: str
-    qiskit: type
+    classes: tuple[Any, ...]
     num_targets: int
+    num_controls: int
+    num_params: int
     kind: Kind
-    data: Callable[..., Any]
-    num_controls: int = 0
-    num_params: int = 0
-    permutation: tuple[int, ...] | None = None
+    build: Callable[..., GateData]
+    inverse: str | None
+    inverse_params: Callable[..., Params]
 
 
-def constant(*values: complex) -> Callable[[], list[complex]]:
-    """A function without parameters that gives ``values``."""
-    return lambda: list(values)
+def _frozen(values: Any) -> ComplexArray:
+    array = np.array(values, complex)
+    array.setflags(write=False)
+    return array
 
 
-def turn(angle: float) -> complex:
-    """``exp(i angle)``."""
-    return cmath.exp(1j * angle)
+def _square(*entries: complex) -> GateData:
+    """A row-major square matrix."""
+    size = math.isqrt(len(entries))
+    array = np.array(entries, complex).reshape(size, size)
+    array.setflags(write=False)
+    return array, None
 
 
-def half(angle: float) -> tuple[float, float]:
-    """Cosine and sine of half an angle."""
-    return math.cos(angle / 2), math.sin(angle / 2)
+def _constant(values: Any, permutation: Sequence[int] | None = None) -> Callable[..., GateData]:
+    """The builder of a gate without parameters: one array, built once and shared."""
+    data = _frozen(values)
+    index = None
+    if permutation is not None:
+        index = np.array(permutation, np.int64)
+        index.setflags(write=False)
+    return lambda: (data, index)
 
 
-def phase(angle: float) -> list[complex]:
-    """Diagonal of diag(1, exp(i angle))."""
-    return [1, turn(angle)]
+def _p(angle: float) -> GateData:
+    return _frozen((1, exp(1j * angle))), None
 
 
-def rz(angle: float) -> list[complex]:
-    """Diagonal of exp(-i angle Z / 2)."""
-    return [turn(-angle / 2), turn(angle / 2)]
+def _rz(angle: float) -> GateData:
+    half = exp(0.5j * angle)
+    return _frozen((half.conjugate(), half)), None
 
 
-def rx(angle: float) -> list[list[complex]]:
-    """exp(-i angle X / 2)."""
-    c, s = half(angle)
-    return [[c, -1j * s], [-1j * s, c]]
+def _rzz(angle: float) -> GateData:
+    half = exp(0.5j * angle)
+    return _frozen((half.conjugate(), half, half, half.conjugate())), None
 
 
-def ry(angle: float) -> list[list[complex]]:
-    """exp(-i angle Y / 2)."""
-    c, s = half(angle)
-    return [[c, -s], [s, c]]
+def _global_phase(angle: float) -> GateData:
+    return _frozen((exp(1j * angle),)), None
 
 
-def r(angle: float, axis: float) -> list[list[complex]]:
-    """Rotation about the axis (cos axis, sin axis, 0)."""
-    c, s = half(angle)
-    return [[c, -1j * turn(-axis) * s], [-1j * turn(axis) * s, c]]
+def _half(angle: float) -> tuple[float, complex]:
+    """cos(angle/2) and -i sin(angle/2)."""
+    return math.cos(angle / 2), -1j * math.sin(angle / 2)
 
 
-def u(theta: float, phi: float, lam: float) -> list[list[complex]]:
-    """Any one-qubit gate, its upper left entry real."""
-    c, s = half(theta)
-    return [[c, -turn(lam) * s], [turn(phi) * s, turn(phi + lam) * c]]
+def _rx(angle: float) -> GateData:
+    c, s = _half(angle)
+    return _square(c, s, s, c)
 
 
-def cu(theta: float, phi: float, lam: float, gamma: float) -> ComplexArray:
-    """``u`` times the phase exp(i gamma)."""
-    return turn(gamma) * np.array(u(theta, phi, lam))
+def _ry(angle: float) -> GateData:
+    c, s = math.cos(angle / 2), math.sin(angle / 2)
+    return _square(c, -s, s, c)
 
 
-def sx(sign: int) -> list[list[complex]]:
-    """Square root of X, or its inverse where ``sign`` is -1."""
-    a, b = (1 + 1j * sign) / 2, (1 - 1j * sign) / 2
-    return [[a, b], [b, a]]
+def _r(angle: float, phi: float) -> GateData:
+    c, s = _half(angle)
+    return _square(c, s * exp(-1j * phi), s * exp(1j * phi), c)
 
 
-def rv(x: float, y: float, z: float) -> list[list[complex]]:
-    """Rotation about the vector (x, y, z) by its length."""
-    angle = math.sqrt(x * x + y * y + z * z)
-    c, s = half(angle)
-    s = s / angle if angle else 0.0
-    return [[c - 1j * z * s, -y * s - 1j * x * s], [y * s - 1j * x * s, c + 1j * z * s]]
+def _rv(x: float, y: float, z: float) -> GateData:
+    """exp(-i (x X + y Y + z Z) / 2)."""
+    angle = math.hypot(x, y, z)
+    c, s = math.cos(angle / 2), math.sin(angle / 2) / angle if angle else 0.5
+    return _square(complex(c, -s * z), complex(-s * y, -s * x), complex(s * y, -s * x), complex(c, s * z))
 
 
-def two_axis(angle: float, pauli: ComplexArray) -> ComplexArray:
-    """exp(-i angle P / 2) for a product P of two Paulis."""
-    c, s = half(angle)
-    return c * np.eye(4) - 1j * s * pauli
+def _u(theta: float, phi: float, lam: float) -> GateData:
+    c, s = math.cos(theta / 2), math.sin(theta / 2)
+    return _square(c, -s * exp(1j * lam), s * exp(1j * phi), c * exp(1j * (phi + lam)))
 
 
-def xx_yy(plus: bool, theta: float, beta: float) -> ComplexArray:
-    """exp(-i theta/4 (XX +- YY)) with the phase ``beta`` on one qubit."""
-    c, s = half(theta)
-    out = np.eye(4, dtype=complex)
-    low, high = (1, 2) if plus else (0, 3)
-    out[low, low] = out[high, high] = c
-    out[low, high] = -1j * s * turn(-beta)
-    out[high, low] = -1j * s * turn(beta)
-    return out
+def _u2(phi: float, lam: float) -> GateData:
+    h = math.sqrt(0.5)
+    return _square(h, -h * exp(1j * lam), h * exp(1j * phi), h * exp(1j * (phi + lam)))
 
 
-def ecr() -> ComplexArray:
-    """Echoed cross-resonance gate."""
-    matrix = np.array([[0, 1, 0, 1j], [1, 0, -1j, 0], [0, 1j, 0, 1], [-1j, 0, 1, 0]], complex)
-    return matrix * math.sqrt(0.5)
+def _cu(theta: float, phi: float, lam: float, gamma: float) -> GateData:
+    """exp(i gamma) times `_u`."""
+    c, s = math.cos(theta / 2), math.sin(theta / 2)
+    return _square(
+        c * exp(1j * gamma),
+        -s * exp(1j * (gamma + lam)),
+        s * exp(1j * (gamma + phi)),
+        c * exp(1j * (gamma + phi + lam)),
+    )
 
 
-XX = np.fliplr(np.eye(4)).astype(complex)
-YY = np.fliplr(np.diag([-1, 1, 1, -1])).astype(complex)
-ZX = np.kron([[0, 1], [1, 0]], [[1, 0], [0, -1]]).astype(complex)  # Z on target 0, X on target 1
-X, SWAP = (1, 0), (0, 2, 1, 3)
-DIAGONAL, PERMUTATION, HADAMARD, UNITARY = Kind.DIAGONAL, Kind.PERMUTATION, Kind.HADAMARD, Kind.UNITARY
-ONE = constant(1, 1)
+def _rxx(angle: float) -> GateData:
+    c, s = _half(angle)
+    return _square(c, 0, 0, s, 0, c, s, 0, 0, s, c, 0, s, 0, 0, c)
 
-ROWS = [
-    Gate("global_phase", lib.GlobalPhaseGate, 0, DIAGONAL, lambda a: [turn(a)], 0, 1),
-    Gate("h", lib.HGate, 1, HADAMARD, constant()),
-    Gate("x", lib.XGate, 1, PERMUTATION, ONE, permutation=X),
-    Gate("y", lib.YGate, 1, PERMUTATION, constant(1j, -1j), permutation=X),
-    Gate("z", lib.ZGate, 1, DIAGONAL, constant(1, -1)),
-    Gate("s", lib.SGate, 1, DIAGONAL, constant(1, 1j)),
-    Gate("sdg", lib.SdgGate, 1, DIAGONAL, constant(1, -1j)),
-    Gate("t", lib.TGate, 1, DIAGONAL, constant(1, turn(math.pi / 4))),
-    Gate("tdg", lib.TdgGate, 1, DIAGONAL, constant(1, turn(-math.pi / 4))),
-    Gate("p", lib.PhaseGate, 1, DIAGONAL, phase, 0, 1),
-    Gate("u1", lib.U1Gate, 1, DIAGONAL, phase, 0, 1),
-    Gate("rz", lib.RZGate, 1, DIAGONAL, rz, 0, 1),
-    Gate("sx", lib.SXGate, 1, UNITARY, lambda: sx(1)),
-    Gate("sxdg", lib.SXdgGate, 1, UNITARY, lambda: sx(-1)),
-    Gate("rx", lib.RXGate, 1, UNITARY, rx, 0, 1),
-    Gate("ry", lib.RYGate, 1, UNITARY, ry, 0, 1),
-    Gate("r", lib.RGate, 1, UNITARY, r, 0, 2),
-    Gate("rv", lib.RVGate, 1, UNITARY, rv, 0, 3),
-    Gate("u", lib.UGate, 1, UNITARY, u, 0, 3),
-    Gate("u2", lib.U2Gate, 1, UNITARY, lambda phi, lam: u(math.pi / 2, phi, lam), 0, 2),
-    Gate("u3", lib.U3Gate, 1, UNITARY, u, 0, 3),
-    Gate("cx", lib.CXGate, 1, PERMUTATION, ONE, 1, permutation=X),
-    Gate("cy", lib.CYGate, 1, PERMUTATION, constant(1j, -1j), 1, permutation=X),
-    Gate("cz", lib.CZGate, 1, DIAGONAL, constant(1, -1), 1),
-    Gate("ch", lib.CHGate, 1, HADAMARD, constant(), 1),
-    Gate("cs", lib.CSGate, 1, DIAGONAL, constant(1, 1j), 1),
-    Gate("csdg", lib.CSdgGate, 1, DIAGONAL, constant(1, -1j), 1),
-    Gate("csx", lib.CSXGate, 1, UNITARY, lambda: sx(1), 1),
-    Gate("cp", lib.CPhaseGate, 1, DIAGONAL, phase, 1, 1),
-    Gate("cu1", lib.CU1Gate, 1, DIAGONAL, phase, 1, 1),
-    Gate("crz", lib.CRZGate, 1, DIAGONAL, rz, 1, 1),
-    Gate("crx", lib.CRXGate, 1, UNITARY, rx, 1, 1),
-    Gate("cry", lib.CRYGate, 1, UNITARY, ry, 1, 1),
-    Gate("cu3", lib.CU3Gate, 1, UNITARY, u, 1, 3),
-    Gate("cu", lib.CUGate, 1, UNITARY, cu, 1, 4),
-    Gate("swap", lib.SwapGate, 2, PERMUTATION, constant(1, 1, 1, 1), permutation=SWAP),
-    Gate("iswap", lib.iSwapGate, 2, PERMUTATION, constant(1, 1j, 1j, 1), permutation=SWAP),
-    Gate("dcx", lib.DCXGate, 2, PERMUTATION, constant(1, 1, 1, 1), permutation=(0, 2, 3, 1)),
-    Gate("ecr", lib.ECRGate, 2, UNITARY, ecr),
-    Gate("rxx", lib.RXXGate, 2, UNITARY, lambda a: two_axis(a, XX), 0, 1),
-    Gate("ryy", lib.RYYGate, 2, UNITARY, lambda a: two_axis(a, YY), 0, 1),
-    Gate("rzx", lib.RZXGate, 2, UNITARY, lambda a: two_axis(a, ZX), 0, 1),
-    Gate("rzz", lib.RZZGate, 2, DIAGONAL, lambda a: [*rz(a), *rz(-a)], 0, 1),
-    Gate("xx_minus_yy", lib.XXMinusYYGate, 2, UNITARY, lambda t, b: xx_yy(False, t, b), 0, 2),
-    Gate("xx_plus_yy", lib.XXPlusYYGate, 2, UNITARY, lambda t, b: xx_yy(True, t, b), 0, 2),
-    Gate("cswap", lib.CSwapGate, 2, PERMUTATION, constant(1, 1, 1, 1), 1, permutation=SWAP),
-    Gate("ccx", lib.CCXGate, 1, PERMUTATION, ONE, 2, permutation=X),
-    Gate("ccz", lib.CCZGate, 1, DIAGONAL, constant(1, -1), 2),
-    Gate("c3sx", lib.C3SXGate, 1, UNITARY, lambda: sx(1), 3),
-    Gate(
-        "rccx", lib.RCCXGate, 3, PERMUTATION, constant(1, 1, 1, 1j, 1, -1, 1, -1j), permutation=(0, 1, 2, 7, 4, 5, 6, 3)
-    ),
-    Gate(
-        "rcccx",
-        lib.RC3XGate,
-        4,
-        PERMUTATION,
-        constant(1, 1, 1, 1j, 1, 1, 1, -1, 1, 1, 1, -1j, 1, 1, 1, 1),
-        permutation=(0, 1, 2, 3, 4, 5, 6, 15, 8, 9, 10, 11, 12, 13, 14, 7),
-    ),
-]
-GATES = {row.name: row for row in ROWS}
-BY_CLASS = {row.qiskit: row for row in ROWS}
 
-# Whole operations that lowering takes apart by itself or through their definitions.
-OTHERS = {
+def _ryy(angle: float) -> GateData:
+    c, s = _half(angle)
+    return _square(c, 0, 0, -s, 0, c, s, 0, 0, s, c, 0, -s, 0, 0, c)
+
+
+def _rzx(angle: float) -> GateData:
+    """exp(-i angle/2 X (x) Z): Z on target 0."""
+    c, s = _half(angle)
+    return _square(c, 0, s, 0, 0, c, 0, -s, s, 0, c, 0, 0, -s, 0, c)
+
+
+def _xx_minus_yy(angle: float, beta: float) -> GateData:
+    c, s = _half(angle)
+    return _square(c, 0, 0, s * exp(-1j * beta), 0, 1, 0, 0, 0, 0, 1, 0, s * exp(1j * beta), 0, 0, c)
+
+
+def _xx_plus_yy(angle: float, beta: float) -> GateData:
+    c, s = _half(angle)
+    return _square(1, 0, 0, 0, 0, c, s * exp(-1j * beta), 0, 0, s * exp(1j * beta), c, 0, 0, 0, 0, 1)
+
+
+def _same(*params: float) -> Params:
+    return params
+
+
+def _negated(*params: float) -> Params:
+    return tuple(-value for value in params)
+
+
+def _first_negated(first: float, *others: float) -> Params:
+    return (-first, *others)
+
+
+def _inverse_u(theta: float, phi: float, lam: float, *gamma: float) -> Params:
+    return (-theta, -lam, -phi, *_negated(*gamma))
+
+
+def _inverse_u2(phi: float, lam: float) -> Params:
+    return (-lam - math.pi, -phi + math.pi)
+
+
+_R = math.sqrt(0.5)
+_H = _constant(EMPTY)
+_ONE = _constant((1, 1))
+_X = _constant((1, 1), (1, 0))
+_Y = _constant((1j, -1j), (1, 0))
+_Z = _constant((1, -1))
+_S = _constant((1, 1j))
+_SDG = _constant((1, -1j))
+_T = _constant((1, complex(_R, _R)))
+_TDG = _constant((1, complex(_R, -_R)))
+_SX = _constant(((0.5 + 0.5j, 0.5 - 0.5j), (0.5 - 0.5j, 0.5 + 0.5j)))
+_SXDG = _constant(((0.5 - 0.5j, 0.5 + 0.5j), (0.5 + 0.5j, 0.5 - 0.5j)))
+_SWAP = _constant((1, 1, 1, 1), (0, 2, 1, 3))
+_ISWAP = _constant((1, 1j, 1j, 1), (0, 2, 1, 3))
+_DCX = _constant((1, 1, 1, 1), (0, 2, 3, 1))
+_ECR = _constant(np.array(((0, 1, 0, 1j), (1, 0, -1j, 0), (0, 1j, 0, 1), (-1j, 0, 1, 0))) * _R)
+_RCCX = _constant((1, 1, 1, 1j, 1, -1, 1, -1j), (0, 1, 2, 7, 4, 5, 6, 3))
+_RCCCX = _constant(
+    (1, 1, 1, 1j, 1, 1, 1, -1, 1, 1, 1, -1j, 1, 1, 1, 1),
+    (0, 1, 2, 3, 4, 5, 6, 15, 8, 9, 10, 11, 12, 13, 14, 7),
+)
+
+_DIAGONAL, _PERMUTATION, _HADAMARD, _UNITARY = Kind.DIAGONAL, Kind.PERMUTATION, Kind.HADAMARD, Kind.UNITARY
+_MCX = (library.MCXGate, library.C3XGate, library.C4XGate)
+
+# name, classes, targets, controls, parameters, kind, angles to data, inverse's name, inverse's angles
+ROWS: tuple[GateRow, ...] = (
+    GateRow("id", (library.IGate,), 1, 0, 0, _DIAGONAL, _ONE, "id", _same),
+    GateRow("x", (library.XGate,), 1, 0, 0, _PERMUTATION, _X, "x", _same),
+    GateRow("y", (library.YGate,), 1, 0, 0, _PERMUTATION, _Y, "y", _same),
+    GateRow("z", (library.ZGate,), 1, 0, 0, _DIAGONAL, _Z, "z", _same),
+    GateRow("h", (library.HGate,), 1, 0, 0, _HADAMARD, _H, "h", _same),
+    GateRow("s", (library.SGate,), 1, 0, 0, _DIAGONAL, _S, "sdg", _same),
+    GateRow("sdg", (library.SdgGate,), 1, 0, 0, _DIAGONAL, _SDG, "s", _same),
+    GateRow("t", (library.TGate,), 1, 0, 0, _DIAGONAL, _T, "tdg", _same),
+    GateRow("tdg", (library.TdgGate,), 1, 0, 0, _DIAGONAL, _TDG, "t", _same),
+    GateRow("sx", (library.SXGate,), 1, 0, 0, _UNITARY, _SX, "sxdg", _same),
+    GateRow("sxdg", (library.SXdgGate,), 1, 0, 0, _UNITARY, _SXDG, "sx", _same),
+    GateRow("p", (library.PhaseGate,), 1, 0, 1, _DIAGONAL, _p, "p", _negated),
+    GateRow("u1", (library.U1Gate,), 1, 0, 1, _DIAGONAL, _p, "u1", _negated),
+    GateRow("rz", (library.RZGate,), 1, 0, 1, _DIAGONAL, _rz, "rz", _negated),
+    GateRow("rx", (library.RXGate,), 1, 0, 1, _UNITARY, _rx, "rx", _negated),
+    GateRow("ry", (library.RYGate,), 1, 0, 1, _UNITARY, _ry, "ry", _negated),
+    GateRow("r", (library.RGate,), 1, 0, 2, _UNITARY, _r, "r", _first_negated),
+    GateRow("rv", (library.RVGate,), 1, 0, 3, _UNITARY, _rv, "rv", _negated),
+    GateRow("u", (library.UGate,), 1, 0, 3, _UNITARY, _u, "u", _inverse_u),
+    GateRow("u2", (library.U2Gate,), 1, 0, 2, _UNITARY, _u2, "u2", _inverse_u2),
+    GateRow("u3", (library.U3Gate,), 1, 0, 3, _UNITARY, _u, "u3", _inverse_u),
+    GateRow("cx", (library.CXGate,), 1, 1, 0, _PERMUTATION, _X, "cx", _same),
+    GateRow("cy", (library.CYGate,), 1, 1, 0, _PERMUTATION, _Y, "cy", _same),
+    GateRow("cz", (library.CZGate,), 1, 1, 0, _DIAGONAL, _Z, "cz", _same),
+    GateRow("ch", (library.CHGate,), 1, 1, 0, _HADAMARD, _H, "ch", _same),
+    GateRow("cs", (library.CSGate,), 1, 1, 0, _DIAGONAL, _S, "csdg", _same),
+    GateRow("csdg", (library.CSdgGate,), 1, 1, 0, _DIAGONAL, _SDG, "cs", _same),
+    GateRow("csx", (library.CSXGate,), 1, 1, 0, _UNITARY, _SX, None, _same),
+    GateRow("cp", (library.CPhaseGate,), 1, 1, 1, _DIAGONAL, _p, "cp", _negated),
+    GateRow("cu1", (library.CU1Gate,), 1, 1, 1, _DIAGONAL, _p, "cu1", _negated),
+    GateRow("crz", (library.CRZGate,), 1, 1, 1, _DIAGONAL, _rz, "crz", _negated),
+    GateRow("crx", (library.CRXGate,), 1, 1, 1, _UNITARY, _rx, "crx", _negated),
+    GateRow("cry", (library.CRYGate,), 1, 1, 1, _UNITARY, _ry, "cry", _negated),
+    GateRow("cu", (library.CUGate,), 1, 1, 4, _UNITARY, _cu, "cu", _inverse_u),
+    GateRow("cu3", (library.CU3Gate,), 1, 1, 3, _UNITARY, _u, "cu3", _inverse_u),
+    GateRow("swap", (library.SwapGate,), 2, 0, 0, _PERMUTATION, _SWAP, "swap", _same),
+    GateRow("iswap", (library.iSwapGate,), 2, 0, 0, _PERMUTATION, _ISWAP, None, _same),
+    GateRow("dcx", (library.DCXGate,), 2, 0, 0, _PERMUTATION, _DCX, None, _same),
+    GateRow("ecr", (library.ECRGate,), 2, 0, 0, _UNITARY, _ECR, "ecr", _same),
+    GateRow("rxx", (library.RXXGate,), 2, 0, 1, _UNITARY, _rxx, "rxx", _negated),
+    GateRow("ryy", (library.RYYGate,), 2, 0, 1, _UNITARY, _ryy, "ryy", _negated),
+    GateRow("rzz", (library.RZZGate,), 2, 0, 1, _DIAGONAL, _rzz, "rzz", _negated),
+    GateRow("rzx", (library.RZXGate,), 2, 0, 1, _UNITARY, _rzx, "rzx", _negated),
+    GateRow("xx_minus_yy", (library.XXMinusYYGate,), 2, 0, 2, _UNITARY, _xx_minus_yy, "xx_minus_yy", _first_negated),
+    GateRow("xx_plus_yy", (library.XXPlusYYGate,), 2, 0, 2, _UNITARY, _xx_plus_yy, "xx_plus_yy", _first_negated),
+    GateRow("ccx", (library.CCXGate,), 1, 2, 0, _PERMUTATION, _X, "ccx", _same),
+    GateRow("ccz", (library.CCZGate,), 1, 2, 0, _DIAGONAL, _Z, "ccz", _same),
+    GateRow("cswap", (library.CSwapGate,), 2, 1, 0, _PERMUTATION, _SWAP, "cswap", _same),
+    GateRow("rccx", (library.RCCXGate,), 3, 0, 0, _PERMUTATION, _RCCX, "rccx", _same),
+    GateRow("rcccx", (library.RC3XGate,), 4, 0, 0, _PERMUTATION, _RCCCX, None, _same),
+    GateRow("c3sx", (library.C3SXGate,), 1, 3, 0, _UNITARY, _SX, None, _same),
+    GateRow("mcx", _MCX, 1, ANY, 0, _PERMUTATION, _X, "mcx", _same),
+    GateRow("mcphase", (library.MCPhaseGate, library.MCU1Gate), 1, ANY, 1, _DIAGONAL, _p, "mcphase", _negated),
+    GateRow("global_phase", (library.GlobalPhaseGate,), 0, 0, 1, _DIAGONAL, _global_phase, "global_phase", _negated),
+)
+GATES: dict[str, GateRow] = {row.name: row for row in ROWS}
+GATE_OF_CLASS: dict[type, GateRow] = {cls: row for row in ROWS for cls in row.classes}
+
+# Instructions of the Target that have no fixed structure.
+INSTRUCTIONS: dict[str, Any] = {
+    "unitary": library.UnitaryGate,
+    "diagonal": library.DiagonalGate,
+    "multiplexer": library.UCGate,
+    "ucrx": library.UCRXGate,
+    "ucry": library.UCRYGate,
+    "ucrz": library.UCRZGate,
+    "pauli": library.PauliGate,
+    "permutation": library.PermutationGate,
+    "qft": library.QFTGate,
+    "PauliEvolution": library.PauliEvolutionGate,
+    "state_preparation": library.StatePreparation,
+    "initialize": library.Initialize,
     "barrier": Barrier,
-    "box": BoxOp,
+    "measure": Measure(),
+    "reset": Reset(),
+    "delay": Delay(Parameter("duration")),
+    "store": Store,
+    "if_else": IfElseOp,
+    "while_loop": WhileLoopOp,
+    "for_loop": ForLoopOp,
+    "switch_case": SwitchCaseOp,
     "break_loop": BreakLoopOp,
     "continue_loop": ContinueLoopOp,
-    "diagonal": lib.DiagonalGate,
-    "for_loop": ForLoopOp,
-    "if_else": IfElseOp,
-    "initialize": lib.Initialize,
-    "mcphase": lib.MCPhaseGate,
-    "mcx": lib.MCXGate,
-    "multiplexer": lib.UCGate,
-    "pauli": lib.PauliGate,
-    "PauliEvolution": lib.PauliEvolutionGate,
-    "permutation": lib.PermutationGate,
-    "qft": lib.QFTGate,
-    "state_preparation": lib.StatePreparation,
-    "store": Store,
-    "switch_case": SwitchCaseOp,
-    "ucrx": lib.UCRXGate,
-    "ucry": lib.UCRYGate,
-    "ucrz": lib.UCRZGate,
-    "unitary": lib.UnitaryGate,
-    "while_loop": WhileLoopOp,
+    "box": BoxOp,
 }
 
 
-@lru_cache(maxsize=65536)
-def gate_data(name: str, params: tuple[float, ...] = ()) -> ComplexArray:
-    """What `Op.data` holds for the gate ``name``, read-only and shared between calls."""
-    row = GATES[name]
-    if row.kind is HADAMARD:
-        return EMPTY
-    data = np.ascontiguousarray(row.data(*params), complex)
-    data.setflags(write=False)
-    return data
+@lru_cache(maxsize=4096)
+def gate_data(name: str, *params: float) -> GateData:
+    """The data of gate ``name`` at these angles; equal angles share one read-only array."""
+    return GATES[name].build(*params)
 
 
-@cache
-def gate_permutation(name: str) -> IndexArray | None:
-    """What `Op.permutation` holds for the gate ``name``."""
-    permutation = GATES[name].permutation
-    if permutation is None:
-        return None
-    out = np.array(permutation, np.int64)
-    out.setflags(write=False)
-    return out
+def row_op(row: GateRow, params: Sequence[float], qubits: tuple[int, ...], ctrl_state: int | None = None) -> Op:
+    """The operator of a row: ``qubits`` in Qiskit's order (controls first), None for controls that read all ones."""
+    num_controls = len(qubits) - row.num_targets
+    data, permutation = gate_data(row.name, *params)
+    if not num_controls:
+        return Op(row.kind, qubits, data, (), 0, permutation, row.name)
+    state = (1 << num_controls) - 1 if ctrl_state is None else ctrl_state
+    return Op(row.kind, qubits[num_controls:], data, qubits[:num_controls], state, permutation, row.name)
+
+
+def structured_op(matrix: ComplexArray, targets: tuple[int, ...], name: str) -> Op:
+    """The operator of a unitary ``(2**k, 2**k)`` matrix, with the strongest structure that is true of it.
+
+    Entries below `NEGLIGIBLE` count as zero: leaving one out changes a product by less than its own rounding.
+    """
+    size = len(matrix)
+    occupied = np.abs(matrix) > NEGLIGIBLE
+    if np.count_nonzero(occupied) == size:
+        permutation = occupied.argmax(axis=0)
+        columns = np.arange(size)
+        data = _frozen(matrix[permutation, columns])
+        if np.array_equal(permutation, columns):
+            return Op(Kind.DIAGONAL, targets, data, name=name)
+        if np.array_equal(np.sort(permutation), columns):
+            permutation.setflags(write=False)
+            return Op(Kind.PERMUTATION, targets, data, permutation=permutation, name=name)
+    if abs(matrix[0, 0] - _R ** len(targets)) < ROUNDED:
+        expected = Op(Kind.HADAMARD, targets, EMPTY, name=name)
+        if np.abs(matrix - expected.matrix()).max() < ROUNDED:
+            return expected
+    return Op(Kind.UNITARY, targets, _frozen(matrix), name=name)
+
+
+def inverse_op(op: Op) -> Op:
+    """The inverse (conjugate transpose) of ``op``."""
+    data, permutation = op.data, op.permutation
+    if op.kind is Kind.HADAMARD:
+        return op
+    if op.kind is Kind.UNITARY:
+        data = _frozen(data.conj().T)
+    elif op.kind is Kind.DIAGONAL:
+        data = _frozen(data.conj())
+    else:
+        assert permutation is not None
+        permutation = np.argsort(permutation)
+        permutation.setflags(write=False)
+        data = _frozen(data[permutation].conj())
+    return Op(op.kind, op.targets, data, op.controls, op.ctrl_state, permutation, op.name)
 
 
 def build_target() -> Target:
-    """A target of any width with every row of the table and the composite operations, all ideal and all-to-all."""
+    """The Qiskit `Target` of an ideal simulator of any width: every row, and every instruction that lowering knows."""
     target = Target(num_qubits=None, description="qsim_ozaki: ideal, all-to-all, any width")
     for row in ROWS:
-        parameters = [Parameter(f"{row.name}_{k}") for k in range(row.num_params)]
-        target.add_instruction(row.qiskit(*parameters), None, name=row.name)
-    target.add_instruction(lib.IGate(), None, name="id")
-    target.add_instruction(Measure(), None, name="measure")
-    target.add_instruction(Reset(), None, name="reset")
-    target.add_instruction(Delay(Parameter("duration")), None, name="delay")
-    for name, operation in OTHERS.items():
-        target.add_instruction(operation, name=name)
+        gate = row.classes[0]
+        if row.num_controls != ANY:
+            gate = gate(*(Parameter(f"{row.name}_{index}") for index in range(row.num_params)))
+        target.add_instruction(gate, None, name=row.name)
+    for name, instruction in INSTRUCTIONS.items():
+        target.add_instruction(instruction, None, name=name)
     return target

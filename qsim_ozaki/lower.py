@@ -6,396 +6,302 @@ its qubits, the circuit and the way out; nothing is left out in silence.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from qiskit import QuantumCircuit
 from qiskit.circuit import (
     AnnotatedOperation,
+    Barrier,
+    Bit,
+    CircuitInstruction,
     Clbit,
-    ControlledGate,
-    ControlModifier,
+    ControlFlowOp,
+    Delay,
+    Gate,
     IfElseOp,
-    InverseModifier,
-    Operation,
+    Store,
+    library,
 )
-from qiskit.circuit import library as lib
-from qiskit.circuit.classical import expr
-from qiskit.quantum_info import Operator, Statevector
+from qiskit.circuit import Measure as QiskitMeasure
+from qiskit.circuit import Reset as QiskitReset
 
 from qsim_ozaki.errors import LoweringError
-from qsim_ozaki.gates import BY_CLASS, GATES, Gate, gate_data, gate_permutation
-from qsim_ozaki.ops import (
-    Branch,
-    ComplexArray,
-    Condition,
-    Initialize,
-    Instruction,
-    Kind,
-    Measure,
-    Op,
-    Program,
-    Reset,
-    Save,
-)
+from qsim_ozaki.expand import Site, phase_ops, standard_op, unitary_ops
+from qsim_ozaki.gates import GATES, row_op
+from qsim_ozaki.ops import Branch, Condition, Initialize, Instruction, Measure, Op, Program, Reset, Save
 
-UNITARY_TOLERANCE = 1e-8  # largest entry of U^dagger U - 1, Qiskit's own default
-NORM_TOLERANCE = 1e-8
-MAX_OPAQUE_QUBITS = 12  # an operation known only by its matrix: 4096 x 4096, 256 MiB
-SKIPPED = {"barrier", "delay", "id"}
-TOUCHES_NOTHING = {"barrier", "delay", "id", "save_statevector"}
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where an operation acts: program qubits and classical bits in its own order, and controls around it."""
-
-    qubits: tuple[int, ...]
-    clbits: tuple[int, ...] = ()
-    controls: tuple[int, ...] = ()
-    ctrl_state: int = 0
+NORM_TOLERANCE = 1e-8  # of an initial vector; Qiskit's own tolerance for matrices
+IDLE_NAMES = frozenset({"barrier", "delay", "id"})  # they do nothing; nor does ``save_...``
+LABEL_GATES = {"0": (), "1": ("x",), "+": ("h",), "-": ("x", "h"), "r": ("h", "s"), "l": ("h", "sdg")}
+UNKNOWN = object()
 
 
 def lower(circuit: QuantumCircuit) -> Program:
-    """The program of ``circuit``.
+    """The program of ``circuit``: the product of its operators, with every boundary in its place, global phase exact.
 
     Args:
-        circuit: any width; qubits that no instruction touches cost nothing.
+        circuit: any width; qubits that no instruction changes cost nothing.
 
     Raises:
         LoweringError: something in it cannot be simulated; the message names it and the way out.
     """
+    _check_bound(circuit)
+    active = _active_qubits(circuit)
+    number = {qubit: ~index for index, qubit in enumerate(circuit.qubits)}
+    number.update({circuit.qubits[qubit]: index for index, qubit in enumerate(active)})
+    bits = {bit: index for index, bit in enumerate(circuit.clbits)}
+    walker = _Walker(circuit.name, active, [])
+    walker.walk(circuit, _Scope(number, bits))
+    # behind the boundaries that set the first state, so that an engine that writes that state does not lose it
+    start = next(
+        (i for i, item in enumerate(walker.body) if not isinstance(item, (Reset, Initialize))), len(walker.body)
+    )
+    walker.body[start:start] = phase_ops(circuit.global_phase, Site(circuit.name, "global_phase", ()))
+    output = [max(number[circuit.qubits[qubit]], -1) for qubit in _output_order(circuit)]
+    body = tuple(walker.body)
+    return Program(len(active), len(bits), body, active, circuit.num_qubits, tuple(output), circuit.name)
+
+
+def _check_bound(circuit: QuantumCircuit) -> None:
+    """Raises LoweringError where a parameter has no value, with the first gate that needs it."""
     unbound = circuit.parameters
-    if unbound:
-        names = ", ".join(sorted(p.name for p in unbound))
-        raise LoweringError(
-            f"circuit {circuit.name!r} has unbound parameters: {names}. Bind them first, e.g. with assign_parameters()"
-        )
-    active = active_qubits(circuit)
-    number = {q: k for k, q in enumerate(active)}
-    lowering = _Lowering(circuit, number)
-    lowering.phase(circuit.global_phase, Place(()))
-    lowering.circuit(circuit, {bit: number.get(k, -1) for k, bit in enumerate(circuit.qubits)}, lowering.clbits)
-    output = tuple(number.get(q, -1) for q in output_order(circuit))
-    body = tuple(lowering.body)
-    return Program(len(active), circuit.num_clbits, body, active, circuit.num_qubits, output, circuit.name)
-
-
-def active_qubits(circuit: QuantumCircuit) -> tuple[int, ...]:
-    """Circuit indices of the qubits that some instruction touches, ascending."""
-    found: set[Any] = set()
+    if not unbound:
+        return
+    names = ", ".join(sorted(parameter.name for parameter in unbound))
+    first = ""
     for instruction in circuit.data:
-        if instruction.name not in TOUCHES_NOTHING:
-            found.update(instruction.qubits)
-            if len(found) == circuit.num_qubits:
-                break
-    return tuple(k for k, bit in enumerate(circuit.qubits) if bit in found)
+        if instruction.is_parameterized():
+            qubits = [circuit.find_bit(qubit).index for qubit in instruction.qubits]
+            first = f" (first in {instruction.name!r} on qubits {qubits})"
+            break
+    remedy = "Bind them with circuit.assign_parameters({...})"
+    raise LoweringError(f"circuit {circuit.name!r} has unbound parameters: {names}{first}. {remedy}.")
 
 
-def output_order(circuit: QuantumCircuit) -> list[int]:
-    """Circuit qubit that holds the user's qubit i at the end, for each i: it undoes a transpiler's layout."""
-    layout = circuit.layout
-    if layout is None:
-        return list(range(circuit.num_qubits))
-    return list(layout.final_index_layout(filter_ancillas=True))
+def _output_order(circuit: QuantumCircuit) -> Sequence[int]:
+    """The circuit's qubit that holds the user's qubit i at the end, for each i: it undoes a transpiler's layout."""
+    if circuit.layout is None:
+        return range(circuit.num_qubits)
+    order: list[int] = circuit.layout.final_index_layout(filter_ancillas=True)
+    return order
 
 
-def strongest(matrix: ComplexArray, targets: tuple[int, ...], name: str) -> Op:
-    """The op of ``matrix`` with the strongest structure that its exact zeros show."""
-    size = len(matrix)
-    rows = np.argmax(matrix != 0, axis=0)
-    if np.count_nonzero(matrix) == size and len(set(rows.tolist())) == size:
-        entries = np.ascontiguousarray(matrix[rows, np.arange(size)])
-        if np.array_equal(rows, np.arange(size)):
-            return Op(Kind.DIAGONAL, targets, entries, name=name)
-        return Op(Kind.PERMUTATION, targets, entries, permutation=rows.astype(np.int64), name=name)
-    return Op(Kind.UNITARY, targets, np.ascontiguousarray(matrix), name=name)
+def _active_qubits(circuit: QuantumCircuit) -> tuple[int, ...]:
+    """Circuit indices, ascending, of the qubits that some instruction acts on."""
+    acted: set[Any] = set()
+    for instruction in circuit.data:
+        if len(acted) == circuit.num_qubits:
+            break
+        name = instruction.name
+        if not ((name in IDLE_NAMES or name.startswith("save_")) and _leaves_idle(instruction)):
+            acted.update(instruction.qubits)
+    return tuple(index for index, qubit in enumerate(circuit.qubits) if qubit in acted)
 
 
-class _Lowering:
-    """Appends instructions to ``body``; one method per family of operations."""
+def _leaves_idle(instruction: CircuitInstruction) -> bool:
+    """Whether an instruction with such a name is indeed what the name says, and no gate that a user called so."""
+    if instruction.is_standard_gate():
+        return True
+    if instruction.name.startswith("save_"):
+        return not isinstance(instruction.operation, Gate)
+    return isinstance(instruction.operation, (Barrier, Delay))
 
-    def __init__(self, circuit: QuantumCircuit, number: dict[int, int]) -> None:
-        self.top = circuit
-        self.body: list[Instruction] = []
-        self.clbits: dict[Any, int] = {bit: k for k, bit in enumerate(circuit.clbits)}
-        self.circuit_qubit = {k: q for q, k in number.items()}
-        self.special: dict[str, Callable[[Any, Place], None]] = {
-            "measure": self.measure,
-            "reset": lambda operation, place: self.body.append(Reset(place.qubits)),
-            "initialize": self.initialize,
-            "save_statevector": self.save,
-            "unitary": self.unitary,
-            "diagonal": self.diagonal,
-            "permutation": self.permutation,
-            "pauli": self.pauli,
-            "multiplexer": self.multiplexer,
-            "ucrx": self.multiplexed_rotation,
-            "ucry": self.multiplexed_rotation,
-            "ucrz": self.multiplexed_rotation,
-        }
 
-    # --- walking -------------------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class _Scope:
+    """Where one circuit's bits live: program qubits (~i: idle qubit i), classical bits; and the scope around it."""
 
-    def circuit(
-        self, circuit: QuantumCircuit, qubits: dict[Any, int], clbits: dict[Any, int], controls: Place | None = None
-    ) -> None:
-        """Every instruction of ``circuit``; ``controls`` around all of them."""
-        extra, state = (controls.controls, controls.ctrl_state) if controls else ((), 0)
-        outer, self.clbits = self.clbits, clbits
+    qubits: dict[Any, int]
+    clbits: dict[Any, int]
+    outer: _Scope | None = None
+    cache: dict[Any, Op | None] = field(default_factory=dict)
+
+    def clbit(self, bit: Bit) -> int:
+        """Index of a classical bit, which the bodies of control flow may name as the circuit around them does."""
+        if bit in self.clbits or self.outer is None:
+            return self.clbits[bit]
+        return self.outer.clbit(bit)
+
+
+@dataclass(slots=True)
+class _Walker:
+    """Appends the instructions of circuits to ``body``."""
+
+    name: str
+    active: tuple[int, ...]
+    body: list[Instruction]
+
+    def walk(self, circuit: QuantumCircuit, scope: _Scope) -> None:
+        """Every instruction of ``circuit``, its global phase not included."""
+        cache, append, index = scope.cache, self.body.append, scope.qubits
         for instruction in circuit.data:
-            name = instruction.name
-            if name in SKIPPED:
+            if not instruction.is_standard_gate():
+                self._instruction(instruction, scope)
                 continue
-            targets = tuple([qubits[bit] for bit in instruction.qubits])
-            row = GATES.get(name) if instruction.is_standard_gate() else None
-            if row is not None:
-                self.row(row, instruction.params, targets, Place(targets, (), extra, state) if extra else None)
-            else:
-                bits = tuple([clbits[bit] for bit in instruction.clbits])
-                self.operation(instruction.operation, Place(targets, bits, extra, state))
-        self.clbits = outer
+            # operators are immutable, so a gate without angles seen before on these qubits is the same one
+            key = None if instruction.params else (instruction.name, instruction.qubits)
+            op = cache.get(key, UNKNOWN)
+            if op is UNKNOWN:
+                qubits = tuple([index[qubit] for qubit in instruction.qubits])
+                op = standard_op(instruction, qubits, partial(self._site, instruction, scope))
+                if key is not None:
+                    cache[key] = op
+            if op is not None:
+                append(op)  # type: ignore[arg-type]
 
-    def row(self, row: Gate, params: Sequence[Any], qubits: tuple[int, ...], around: Place | None) -> None:
-        """A gate of the table."""
-        values: tuple[float, ...] = ()
-        if params:
-            values = tuple([float(p) for p in params])
-            for value in values:
-                if not math.isfinite(value):
-                    raise self.error(row.name, qubits, f"a parameter is {value}", "give finite angles")
-        count = row.num_controls
-        controls, state = qubits[:count], (1 << count) - 1
-        if around is not None:
-            state |= around.ctrl_state << count
-            controls += around.controls
-        data, permutation = gate_data(row.name, values), gate_permutation(row.name)
-        self.body.append(Op(row.kind, qubits[count:], data, controls, state, permutation, row.name))
-
-    def operation(self, operation: Any, place: Place) -> None:
-        """Anything that is not one of Qiskit's own standard gates in its plain form."""
-        row = BY_CLASS.get(getattr(operation, "base_class", type(operation)))
-        if row is not None and not isinstance(operation, ControlledGate):
-            return self.row(row, operation.params, place.qubits, place if place.controls else None)
-        if isinstance(operation, ControlledGate):
-            return self.controlled(operation, place)
-        if isinstance(operation, AnnotatedOperation):
-            return self.annotated(operation, place)
-        if isinstance(operation, IfElseOp):
-            return self.if_else(operation, place)
-        handler = self.special.get(operation.name)
-        if handler is not None:
-            return handler(operation, place)
-        return self.definition(operation, place)
-
-    def definition(self, operation: Any, place: Place) -> None:
-        """An operation through its definition, else through its matrix."""
-        name = operation.name
-        if name.startswith(("save_", "set_")) or getattr(operation, "blocks", None) is not None:
-            way = "use save_statevector" if name.startswith("save_") else "only if/else is simulated so far"
-            raise self.error(name, place.qubits, "it is not supported", way)
-        if name == "store":
-            raise self.error(name, place.qubits, "classical variables are not supported yet", "use classical registers")
-        definition = getattr(operation, "definition", None)
-        if definition is not None:
-            self.phase(definition.global_phase, place)
-            inner = dict(zip(definition.qubits, place.qubits, strict=True))
-            bits = dict(zip(definition.clbits, place.clbits, strict=True))
-            return self.circuit(definition, inner, bits, place if place.controls else None)
-        return self.opaque(operation, place)
-
-    def opaque(self, operation: Operation, place: Place) -> None:
-        """An operation that is known only by its matrix."""
-        if len(place.qubits) > MAX_OPAQUE_QUBITS:
-            reason = f"it has no definition and {len(place.qubits)} qubits; the limit is {MAX_OPAQUE_QUBITS}"
-            raise self.error(operation.name, place.qubits, reason, "give it a definition")
-        try:
-            matrix = np.asarray(Operator(operation).data, complex)
-        except Exception as error:
-            way = "transpile for this backend, or give it a definition or a to_matrix()"
-            raise self.error(operation.name, place.qubits, "it has neither definition nor matrix", way) from error
-        self.matrix(operation.name, matrix, place)
-
-    # --- unitary families ----------------------------------------------------------------------------------------
-
-    def emit(self, op: Op, place: Place) -> None:
-        """``op`` under the controls of ``place``."""
-        if place.controls:
-            state = op.ctrl_state | place.ctrl_state << len(op.controls)
-            op = Op(op.kind, op.targets, op.data, op.controls + place.controls, state, op.permutation, op.name)
-        self.body.append(op)
-
-    def phase(self, angle: Any, place: Place) -> None:
-        """The factor exp(i angle), on the amplitudes where the controls hold."""
-        value = float(angle)
-        if not math.isfinite(value):
-            raise self.error("global_phase", place.qubits, f"the angle is {value}", "give a finite angle")
-        if value:
-            self.emit(Op(Kind.DIAGONAL, (), gate_data("global_phase", (value,)), name="global_phase"), place)
-
-    def matrix(self, name: str, matrix: ComplexArray, place: Place) -> None:
-        """A unitary by its matrix, checked."""
-        if not np.all(np.isfinite(matrix)):
-            raise self.error(name, place.qubits, "its matrix holds NaN or infinity", "give finite entries")
-        size = 1 << len(place.qubits)
-        if matrix.shape != (size, size):
-            raise self.error(name, place.qubits, f"its matrix is {matrix.shape}, not {(size, size)}", "give one that fits")
-        error = float(np.max(np.abs(matrix.conj().T @ matrix - np.eye(size))))
-        if error > UNITARY_TOLERANCE:
-            reason = f"its matrix is not unitary: off by {error:.2g}, the tolerance is {UNITARY_TOLERANCE:g}"
-            raise self.error(name, place.qubits, reason, "give a unitary matrix")
-        self.emit(strongest(matrix, place.qubits, name), place)
-
-    def unitary(self, operation: Any, place: Place) -> None:
-        self.matrix("unitary", np.asarray(operation.params[0], complex), place)
-
-    def diagonal(self, operation: Any, place: Place) -> None:
-        data = np.array([complex(z) for z in operation.params])
-        error = float(np.max(np.abs(np.abs(data) - 1)))
-        if not error <= UNITARY_TOLERANCE:
-            reason = f"an entry's modulus is off 1 by {error:.2g}"
-            raise self.error("diagonal", place.qubits, reason, "give entries of modulus 1")
-        self.emit(Op(Kind.DIAGONAL, place.qubits, data, name="diagonal"), place)
-
-    def permutation(self, operation: Any, place: Place) -> None:
-        """Position i takes the qubit that was at ``pattern[i]``: a chain of SWAPs, which the planner only relabels."""
-        pattern = [int(p) for p in operation.params[0]]
-        held = list(range(len(pattern)))  # original qubit now at each position
-        for i, wanted in enumerate(pattern):
-            k = held.index(wanted)
-            if k != i:
-                held[i], held[k] = held[k], held[i]
-                pair = (place.qubits[i], place.qubits[k])
-                self.row(GATES["swap"], (), pair, place if place.controls else None)
-
-    def pauli(self, operation: Any, place: Place) -> None:
-        for qubit, letter in zip(place.qubits, reversed(operation.params[0]), strict=True):
-            if letter != "I":
-                self.row(GATES[letter.lower()], (), (qubit,), place if place.controls else None)
-
-    def multiplexer(self, operation: Any, place: Place) -> None:
-        """A matrix on the first qubit for each value of the others."""
-        if getattr(operation, "up_to_diagonal", False):
-            return self.definition(operation, place)
-        target, select = place.qubits[0], place.qubits[1:]
-        for value, matrix in enumerate(operation.params):
-            around = Place((target,), (), select + place.controls, value | place.ctrl_state << len(select))
-            self.matrix("multiplexer", np.asarray(matrix, complex), around)
-        return None
-
-    def multiplexed_rotation(self, operation: Any, place: Place) -> None:
-        """A rotation of the first qubit by an angle for each value of the others."""
-        name = "r" + operation.name[-1]
-        target, select = place.qubits[0], place.qubits[1:]
-        for value, angle in enumerate(operation.params):
-            around = Place((), (), select + place.controls, value | place.ctrl_state << len(select))
-            self.row(GATES[name], [angle], (target,), around if around.controls else None)
-
-    def controlled(self, operation: ControlledGate, place: Place) -> None:
-        """Any number of controls at any state around a base gate."""
-        count = operation.num_ctrl_qubits
-        base = operation.base_gate
-        if operation.num_qubits != count + base.num_qubits:  # ancillas: only the definition knows their use
-            return self.definition(operation, place)
-        state = operation.ctrl_state | place.ctrl_state << count
-        around = Place(place.qubits[count:], (), place.qubits[:count] + place.controls, state)
-        if isinstance(base, lib.UGate) and len(operation.params) == 4:  # CU in any form: the fourth is its own phase
-            self.phase(operation.params[3], around)
-            return self.row(GATES["u"], operation.params[:3], around.qubits, around)
-        return self.operation(base, around)
-
-    def annotated(self, operation: AnnotatedOperation, place: Place) -> None:
-        """Modifiers around a base operation: the last control's qubits come first."""
-        base, modifiers = operation.base_op, list(operation.modifiers)
-        qubits, controls, state = place.qubits, place.controls, place.ctrl_state
-        for modifier in reversed(modifiers):
-            if isinstance(modifier, ControlModifier):
-                count = modifier.num_ctrl_qubits
-                state = modifier.ctrl_state | state << count
-                controls = qubits[:count] + controls
-                qubits = qubits[count:]
-        around = Place(qubits, (), controls, state)
-        rest = [m for m in modifiers if not isinstance(m, ControlModifier)]
-        if all(isinstance(m, InverseModifier) for m in rest):
-            return self.operation(base.inverse() if len(rest) % 2 else base, around)
-        matrix = Operator(base)
-        for modifier in rest:
-            matrix = matrix.adjoint() if isinstance(modifier, InverseModifier) else matrix.power(modifier.power)
-        return self.matrix(base.name, np.asarray(matrix.data, complex), around)
-
-    # --- boundaries ----------------------------------------------------------------------------------------------
-
-    def measure(self, operation: Any, place: Place) -> None:
-        last = self.body[-1] if self.body else None
-        if isinstance(last, Measure):
-            self.body[-1] = Measure(last.qubits + place.qubits, last.clbits + place.clbits)
-        else:
-            self.body.append(Measure(place.qubits, place.clbits))
-
-    def initialize(self, operation: Any, place: Place) -> None:
-        params = operation.params
-        if getattr(operation, "_from_label", False):
-            vector = Statevector.from_label("".join(params)).data
-        elif getattr(operation, "_from_int", False):
-            vector = Statevector.from_int(int(complex(params[0]).real), 1 << len(place.qubits)).data
-        else:
-            vector = np.array([complex(z) for z in params])
-        norm = float(np.linalg.norm(vector))
-        if not abs(norm - 1) <= NORM_TOLERANCE:
-            raise self.error("initialize", place.qubits, f"the vector's norm is {norm:.9g}", "normalise it")
-        self.body.append(Initialize(place.qubits, np.ascontiguousarray(vector, complex)))
-
-    def save(self, operation: Any, place: Place) -> None:
-        if getattr(operation, "_subtype", "single") != "single":
-            reason = f"the form {operation._subtype!r} is not supported"
-            raise self.error(operation.name, place.qubits, reason, "save without pershot or conditional")
-        label = getattr(operation, "_label", None) or operation.label or "statevector"
-        self.body.append(Save("statevector", label, place.qubits))
-
-    def if_else(self, operation: IfElseOp, place: Place) -> None:
-        condition = self.condition(operation.condition, operation, place)
-        then, otherwise = ([*operation.blocks, None])[:2]
-        self.body.append(Branch(condition, self.block(then, place), self.block(otherwise, place)))
-
-    def block(self, block: QuantumCircuit | None, place: Place) -> tuple[Instruction, ...]:
-        """The instructions of a body of control flow."""
-        if block is None:
-            return ()
-        outer, self.body = self.body, []
-        self.phase(block.global_phase, place)
-        inner = dict(zip(block.qubits, place.qubits, strict=True))
-        self.circuit(block, inner, dict(zip(block.clbits, place.clbits, strict=True)))
-        body, self.body = tuple(self.body), outer
-        return body
-
-    def condition(self, condition: Any, operation: IfElseOp, place: Place) -> Condition:
-        """A bit or a register compared with a value."""
-        if isinstance(condition, tuple):
-            bits, value = condition
-            return Condition(self.bits_of(bits), int(value))
-        match condition:
-            case expr.Var(var=bits) if isinstance(bits, Clbit):
-                return Condition(self.bits_of(bits), 1)
-            case expr.Unary(operand=expr.Var(var=bits)) if isinstance(bits, Clbit) and "NOT" in condition.op.name:
-                return Condition(self.bits_of(bits), 0)
-            case expr.Binary(op=expr.Binary.Op.EQUAL, left=left, right=right):
-                for side, other in ((left, right), (right, left)):
-                    inner = side.operand if isinstance(side, expr.Cast) else side
-                    if isinstance(inner, expr.Var) and isinstance(other, expr.Value) and not inner.standalone:
-                        return Condition(self.bits_of(inner.var), int(other.value))
-        raise self.error(
-            operation.name, place.qubits, f"the condition {condition} is not supported", "compare a register with a value"
+    def _site(self, instruction: CircuitInstruction, scope: _Scope) -> Site:
+        """Where ``instruction`` stands, in the qubits of the user's circuit."""
+        program = [scope.qubits[qubit] for qubit in instruction.qubits]
+        return Site(
+            self.name, instruction.name, tuple(self.active[qubit] if qubit >= 0 else ~qubit for qubit in program)
         )
 
-    def bits_of(self, bits: Any) -> tuple[int, ...]:
-        """Indices of a bit or of a register's bits, in the whole circuit."""
-        members: Iterable[Any] = [bits] if isinstance(bits, Clbit) else bits
-        return tuple(self.clbits[bit] for bit in members)
+    def _instruction(self, instruction: CircuitInstruction, scope: _Scope) -> None:
+        """Anything that is not one of Qiskit's standard gates in its plain form."""
+        operation = instruction.operation
+        handler = HANDLERS.get(getattr(operation, "base_class", type(operation)))
+        if handler is not None:
+            handler(self, instruction, scope)
+        elif isinstance(operation, ControlFlowOp):
+            raise self._site(instruction, scope).error(
+                "this control flow is not supported yet", "Only if_else is, with a bit or a register against a value"
+            )
+        elif instruction.name.startswith(("save_", "set_")) and not isinstance(operation, Gate):
+            _save(self, instruction, scope)
+        elif isinstance(operation, (Gate, AnnotatedOperation)) or getattr(operation, "definition", None) is None:
+            qubits = tuple([scope.qubits[qubit] for qubit in instruction.qubits])
+            self.body += unitary_ops(operation, qubits, self._site(instruction, scope))
+        else:
+            self.nested(operation.definition, instruction, scope)
 
-    def error(self, name: str, qubits: Iterable[int], reason: str, remedy: str) -> LoweringError:
-        """An error that names gate, qubits, circuit and remedy."""
-        where = [self.circuit_qubit.get(q, q) for q in qubits]
-        return LoweringError(f"gate {name!r} on qubits {where} of circuit {self.top.name!r}: {reason}. To fix it: {remedy}")
+    def nested(self, circuit: QuantumCircuit, instruction: CircuitInstruction, scope: _Scope) -> None:
+        """A circuit inside the circuit: ``instruction``'s bits in order are the bits of ``circuit``."""
+        qubits = [scope.qubits[qubit] for qubit in instruction.qubits]
+        clbits = [scope.clbit(bit) for bit in instruction.clbits]
+        inner = _Scope(
+            dict(zip(circuit.qubits, qubits, strict=True)), dict(zip(circuit.clbits, clbits, strict=True)), scope
+        )
+        self.body += phase_ops(circuit.global_phase, self._site(instruction, scope))
+        self.walk(circuit, inner)
+
+
+def _skip(walker: _Walker, instruction: CircuitInstruction, scope: _Scope) -> None:
+    """A barrier or a delay does nothing to an ideal state."""
+
+
+def _measure(walker: _Walker, instruction: CircuitInstruction, scope: _Scope) -> None:
+    """Joins the measurement before it where that is of other qubits."""
+    qubit, clbit = scope.qubits[instruction.qubits[0]], scope.clbit(instruction.clbits[0])
+    last = walker.body[-1] if walker.body else None
+    if isinstance(last, Measure) and qubit not in last.qubits:
+        walker.body[-1] = Measure((*last.qubits, qubit), (*last.clbits, clbit))
+    else:
+        walker.body.append(Measure((qubit,), (clbit,)))
+
+
+def _reset(walker: _Walker, instruction: CircuitInstruction, scope: _Scope) -> None:
+    _append_reset(walker, [scope.qubits[qubit] for qubit in instruction.qubits])
+
+
+def _append_reset(walker: _Walker, qubits: Sequence[int]) -> None:
+    """Joins the reset before it where that is of other qubits."""
+    last = walker.body[-1] if walker.body else None
+    if isinstance(last, Reset) and not set(qubits) & set(last.qubits):
+        walker.body[-1] = Reset((*last.qubits, *qubits))
+    else:
+        walker.body.append(Reset(tuple(qubits)))
+
+
+def _initialize(walker: _Walker, instruction: CircuitInstruction, scope: _Scope) -> None:
+    """A vector as it is; a label or a number as a reset and one-qubit gates, whatever the width."""
+    site = walker._site(instruction, scope)
+    qubits = tuple([scope.qubits[qubit] for qubit in instruction.qubits])
+    params = instruction.params
+    if isinstance(params[0], str):
+        label = "".join(params)
+    elif len(params) == 1:
+        label = f"{int(complex(params[0]).real):0{len(qubits)}b}"
+    else:
+        walker.body.append(Initialize(qubits, _unit_vector(params, len(qubits), site)))
+        return
+    if len(label) != len(qubits):
+        raise site.error(f"{label!r} has {len(label)} letters", f"{len(qubits)} qubits need as many")
+    _append_reset(walker, qubits)
+    for qubit, letter in zip(qubits, reversed(label), strict=True):
+        walker.body += [row_op(GATES[name], (), (qubit,)) for name in LABEL_GATES[letter]]
+
+
+def _unit_vector(values: ArrayLike, num_qubits: int, site: Site) -> Any:
+    """Complex128 ``(2**num_qubits,)`` of unit norm, checked."""
+    vector = np.array(values, complex)
+    if vector.shape != (1 << num_qubits,):
+        raise site.error(
+            f"its vector has shape {vector.shape}", f"{num_qubits} qubits need {1 << num_qubits} amplitudes"
+        )
+    if not np.isfinite(vector).all():
+        raise site.error("its vector holds NaN or infinity", "Give finite amplitudes")
+    norm = float(np.linalg.norm(vector))
+    if abs(norm - 1) > NORM_TOLERANCE:
+        raise site.error(
+            f"its vector has norm {norm:.9g}, not 1 within {NORM_TOLERANCE:.0e}",
+            "Divide it by its norm (normalize=True)",
+        )
+    vector.setflags(write=False)
+    return vector
+
+
+def _save(walker: _Walker, instruction: CircuitInstruction, scope: _Scope) -> None:
+    """``save_statevector``, ours or Aer's, known by its name; the qubits keep the order in which it lists them."""
+    operation = instruction.operation
+    subtype = getattr(operation, "_subtype", "single")
+    if instruction.name != "save_statevector":
+        raise walker._site(instruction, scope).error("this instruction is not supported", "Use save_statevector")
+    if subtype != "single":
+        raise walker._site(instruction, scope).error(
+            f"saving each shot or by condition (Aer's form {subtype!r}) is not supported",
+            "Save without pershot and conditional",
+        )
+    label = getattr(operation, "_label", None) or getattr(operation, "label", None) or "statevector"
+    qubits = tuple(max(scope.qubits[qubit], -1) for qubit in instruction.qubits)
+    walker.body.append(Save("statevector", label, qubits))
+
+
+def _if_else(walker: _Walker, instruction: CircuitInstruction, scope: _Scope) -> None:
+    operation = instruction.operation
+    condition = operation.condition
+    if not isinstance(condition, tuple):
+        raise walker._site(instruction, scope).error(
+            "a condition that is an expression is not supported yet",
+            "Compare one bit or one register with a value, as (register, 3)",
+        )
+    bits, value = condition
+    indices = tuple(scope.clbit(bit) for bit in ([bits] if isinstance(bits, Clbit) else bits))
+    outer, branches = walker.body, []
+    for block in operation.blocks:
+        walker.body = []
+        walker.nested(block, instruction, scope)
+        branches.append(tuple(walker.body))
+    walker.body = outer
+    walker.body.append(Branch(Condition(indices, int(value)), *branches))
+
+
+def _store(walker: _Walker, instruction: CircuitInstruction, scope: _Scope) -> None:
+    raise walker._site(instruction, scope).error(
+        "classical variables are not supported yet", "Use classical registers and measurements"
+    )
+
+
+HANDLERS: dict[Any, Callable[[_Walker, CircuitInstruction, _Scope], None]] = {
+    Barrier: _skip,
+    Delay: _skip,
+    QiskitMeasure: _measure,
+    QiskitReset: _reset,
+    library.Initialize: _initialize,
+    IfElseOp: _if_else,
+    Store: _store,
+}

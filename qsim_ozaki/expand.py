@@ -1,0 +1,395 @@
+"""Unitary instructions of Qiskit, of any class, as operators.
+
+In: one operation and the qubits it acts on. Out: the list of `Op` whose product it is, global phase included.
+It may not see a circuit's classical side: measurement, reset and control flow belong to `lower`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from math import isfinite
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+from qiskit import QuantumCircuit
+from qiskit.circuit import (
+    AnnotatedOperation,
+    Barrier,
+    CircuitInstruction,
+    ControlledGate,
+    ControlModifier,
+    Delay,
+    InverseModifier,
+    ParameterExpression,
+    PowerModifier,
+    Reset,
+    library,
+)
+from qiskit.exceptions import QiskitError
+from qiskit.quantum_info import Operator
+from qiskit.synthesis import LieTrotter, SuzukiTrotter
+
+from qsim_ozaki.errors import LoweringError
+from qsim_ozaki.gates import GATE_OF_CLASS, GATES, gate_data, inverse_op, row_op, structured_op
+from qsim_ozaki.ops import EMPTY, ComplexArray, Kind, Op
+
+UNITARITY_TOLERANCE = 1e-8  # Qiskit's own tolerance for UnitaryGate
+MAX_MATRIX_QUBITS = 12  # a matrix asked of an opaque gate: 4096 x 4096 is 256 MiB
+MATRIX_FIRST_QUBITS = 3  # up to here a gate's own matrix is cheaper than its definition
+MAX_POWER_QUBITS = 8  # a power by its matrix: 256 x 256
+MAX_REPEATED_OPS = 1_000_000
+MAX_SHORT_OPS = 64  # repeated as they are, where a matrix would do too
+CHECKED_QUBITS = 8  # U^dagger U in full up to here, on random vectors above
+PARITY_QUBITS = 6  # a Pauli rotation as one diagonal of 64 entries; longer ones fold the rest by CX
+
+Qubits: TypeAlias = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Where in the user's circuit an instruction stands, for messages."""
+
+    circuit: str
+    gate: str
+    qubits: Qubits
+
+    def error(self, problem: str, remedy: str) -> LoweringError:
+        """A `LoweringError` that names gate, qubits, circuit, problem and remedy."""
+        where = f"qubit {self.qubits[0]}" if len(self.qubits) == 1 else f"qubits {list(self.qubits)}"
+        return LoweringError(f"{self.gate!r} on {where} of circuit {self.circuit!r}: {problem}. {remedy}.")
+
+
+def numbers(params: Iterable[Any], site: Site) -> tuple[float, ...]:
+    """The angles ``params`` as floats.
+
+    Raises:
+        LoweringError: one is unbound, complex, NaN or infinite.
+    """
+    values = []
+    for param in params:
+        if isinstance(param, ParameterExpression) and param.parameters:
+            names = ", ".join(sorted(p.name for p in param.parameters))
+            raise site.error(f"unbound parameters: {names}", "Bind them with circuit.assign_parameters({...})")
+        try:
+            value = float(param)
+        except (TypeError, ValueError):
+            raise site.error(f"angle {param} is not a real number", "Give real angles, in radians") from None
+        if not isfinite(value):
+            raise site.error(f"angle {value} is not finite", "Give finite angles, in radians")
+        values.append(value)
+    return tuple(values)
+
+
+def standard_op(instruction: CircuitInstruction, qubits: Qubits, site: Callable[[], Site]) -> Op | None:
+    """The operator of an instruction whose ``is_standard_gate()`` is true; None for ``id``."""
+    name, params = instruction.name, instruction.params
+    row = GATES[name]
+    for param in params:
+        if type(param) is not float or not isfinite(param):
+            params = numbers(params, site())
+            break
+    data, permutation = gate_data(name, *params)
+    num_controls = len(qubits) - row.num_targets
+    if num_controls:
+        state = (1 << num_controls) - 1
+        return Op(row.kind, qubits[num_controls:], data, qubits[:num_controls], state, permutation, name)
+    return None if name == "id" else Op(row.kind, qubits, data, (), 0, permutation, name)
+
+
+def unitary_ops(operation: Any, qubits: Qubits, site: Site) -> list[Op]:
+    """The operators, in order, whose product is ``operation``.
+
+    Args:
+        operation: any Qiskit operation without classical bits.
+        qubits: program qubits in Qiskit's order.
+        site: for messages.
+
+    Raises:
+        LoweringError: it is not unitary, holds bad numbers, or has neither definition nor matrix.
+    """
+    base = getattr(operation, "base_class", type(operation))
+    row = GATE_OF_CLASS.get(base)
+    if row is not None:
+        return [row_op(row, numbers(operation.params, site), qubits, getattr(operation, "ctrl_state", None))]
+    composite = COMPOSITES.get(base)
+    if composite is not None:
+        ops = composite(operation, qubits, site)
+        if ops is not None:
+            return ops
+    elif isinstance(operation, ControlledGate) and _is_its_base_controlled(operation):
+        count = operation.num_ctrl_qubits
+        inner = unitary_ops(operation.base_gate, qubits[count:], site)
+        return controlled(inner, qubits[:count], operation.ctrl_state)
+    return _by_definition(operation, qubits, site)
+
+
+def _is_its_base_controlled(operation: ControlledGate) -> bool:
+    """Whether controls and base gate say all: not with ancillas, nor for controls of CUGate (a "u" of four angles)."""
+    base = operation.base_gate
+    if base is None or operation.num_qubits != operation.num_ctrl_qubits + base.num_qubits:
+        return False
+    row = GATE_OF_CLASS.get(base.base_class)
+    return row is None or row.num_params == len(base.params)
+
+
+def controlled(ops: Iterable[Op], controls: Qubits, ctrl_state: int) -> list[Op]:
+    """``ops`` with further controls, in front of their own."""
+    shift = len(controls)
+    return [replace(op, controls=controls + op.controls, ctrl_state=ctrl_state | op.ctrl_state << shift) for op in ops]
+
+
+def circuit_ops(circuit: QuantumCircuit, qubits: Qubits, site: Site) -> list[Op]:
+    """The operators of a unitary circuit whose qubit i is ``qubits[i]``."""
+    index = dict(zip(circuit.qubits, qubits, strict=True))
+    ops = phase_ops(circuit.global_phase, site)
+    for instruction in circuit.data:
+        targets = tuple([index[qubit] for qubit in instruction.qubits])
+        if instruction.is_standard_gate():
+            op = standard_op(instruction, targets, lambda: site)
+            if op is not None:
+                ops.append(op)
+        elif instruction.clbits or instruction.is_control_flow() or isinstance(instruction.operation, Reset):
+            raise site.error(
+                f"its definition holds {instruction.name!r}, which is not unitary",
+                "Use it as an instruction, without control, inverse or power",
+            )
+        elif not isinstance(instruction.operation, (Barrier, Delay)):
+            ops += unitary_ops(instruction.operation, targets, site)
+    return ops
+
+
+def phase_ops(angle: Any, site: Site) -> list[Op]:
+    """A global phase exp(i angle) as operators: none where the angle is zero."""
+    (value,) = numbers((angle,), site)
+    return [row_op(GATES["global_phase"], (value,), ())] if value else []
+
+
+def matrix_op(matrix: ArrayLike, qubits: Qubits, site: Site) -> Op:
+    """The operator of a matrix given by the user, checked.
+
+    Raises:
+        LoweringError: its size is wrong, it holds NaN or infinity, or it is not unitary within `UNITARITY_TOLERANCE`.
+    """
+    array = np.asarray(matrix, complex)
+    size = 1 << len(qubits)
+    if array.shape != (size, size):
+        raise site.error(f"its matrix has shape {array.shape}", f"{len(qubits)} qubits need {(size, size)}")
+    if not np.isfinite(array).all():
+        raise site.error("its matrix holds NaN or infinity", "Give finite entries")
+    distance = _distance_from_unitary(array)
+    if distance > UNITARITY_TOLERANCE:
+        raise site.error(
+            f"its matrix is not unitary: |U^dagger U - 1| is {distance:.1e}, the tolerance {UNITARITY_TOLERANCE:.0e}",
+            "Give a unitary matrix, in full double precision",
+        )
+    return structured_op(array, qubits, site.gate)
+
+
+def _distance_from_unitary(matrix: ComplexArray) -> float:
+    """The largest |U^dagger U - 1|; above `CHECKED_QUBITS` qubits, as four random vectors see it (Freivalds' check)."""
+    size = len(matrix)
+    probe = np.eye(size, dtype=complex)
+    if size > 1 << CHECKED_QUBITS:
+        probe = np.random.default_rng(size).standard_normal((size, 4)).astype(complex)
+    return float(np.abs(matrix.conj().T @ (matrix @ probe) - probe).max())
+
+
+def _by_definition(operation: Any, qubits: Qubits, site: Site) -> list[Op]:
+    """A gate that no rule knows: a small one by its matrix, else by its definition, else by its matrix."""
+    has_matrix = hasattr(operation, "to_matrix")
+    if has_matrix and (hasattr(operation, "__array__") and len(qubits) <= MATRIX_FIRST_QUBITS):
+        matrix = _matrix(operation)
+        if matrix is not None:
+            return [matrix_op(matrix, qubits, site)]
+    definition = getattr(operation, "definition", None)
+    if definition is None and hasattr(operation, "to_circuit"):
+        definition = operation.to_circuit()
+    if definition is not None:
+        return circuit_ops(definition, qubits, site)
+    if has_matrix and len(qubits) > MAX_MATRIX_QUBITS:
+        raise site.error(
+            f"it has no definition, and its matrix on {len(qubits)} qubits would take {16 << 2 * len(qubits)} bytes",
+            f"Give it a definition; a matrix is taken up to {MAX_MATRIX_QUBITS} qubits",
+        )
+    matrix = _matrix(operation) if has_matrix else None
+    if matrix is None:
+        raise site.error(
+            "the instruction is unknown: it has neither a definition nor a matrix",
+            "Give it a definition, or a to_matrix() method; or remove it",
+        )
+    return [matrix_op(matrix, qubits, site)]
+
+
+def _matrix(operation: Any) -> Any:
+    """What ``operation.to_matrix()`` says, None where it cannot."""
+    try:
+        return np.asarray(operation.to_matrix())
+    except QiskitError:
+        return None
+
+
+def _annotated(operation: AnnotatedOperation, qubits: Qubits, site: Site) -> list[Op]:
+    """Modifiers, the last one outermost: controls become controls, inverses are taken operator by operator."""
+    inner = list(operation.modifiers)
+    if not inner:
+        return unitary_ops(operation.base_op, qubits, site)
+    outer = inner.pop()
+    if isinstance(outer, PowerModifier) and inner and isinstance(inner[-1], ControlModifier):
+        # (controlled U)^p is controlled U^p
+        outer, inner = inner[-1], [*inner[:-1], outer]
+    rest = AnnotatedOperation(operation.base_op, inner) if inner else operation.base_op
+    if isinstance(outer, ControlModifier):
+        count = outer.num_ctrl_qubits
+        ctrl_state = outer.ctrl_state
+        return controlled(unitary_ops(rest, qubits[count:], site), qubits[:count], ctrl_state)
+    if isinstance(outer, InverseModifier):
+        return [inverse_op(op) for op in reversed(unitary_ops(rest, qubits, site))]
+    if isinstance(outer, PowerModifier):
+        return _power(rest, qubits, outer.power, site)
+    raise site.error(f"modifier {outer!r} is not known", "Use control, inverse and power modifiers")
+
+
+def _power(operation: Any, qubits: Qubits, power: float, site: Site) -> list[Op]:
+    """``operation ** power``: a short repetition as it stands, else by the matrix (principal root, as Qiskit's)."""
+    (power,) = numbers((power,), site)
+    count = abs(int(power))
+    ops = unitary_ops(operation, qubits, site)
+    limit = MAX_REPEATED_OPS if len(qubits) > MAX_POWER_QUBITS else MAX_SHORT_OPS
+    if power == int(power) and count * len(ops) <= limit:
+        return (ops if power > 0 else [inverse_op(op) for op in reversed(ops)]) * count
+    if len(qubits) > MAX_POWER_QUBITS:
+        raise site.error(
+            f"power {power} on {len(qubits)} qubits",
+            f"Fractional powers, and more than {MAX_REPEATED_OPS} repeated operators, are taken up to "
+            f"{MAX_POWER_QUBITS} qubits; give the power as a gate of its own",
+        )
+    exponent = int(power) if power == int(power) else power
+    return [matrix_op(Operator(operation).power(exponent, assume_unitary=True).data, qubits, site)]
+
+
+def _unitary(operation: Any, qubits: Qubits, site: Site) -> list[Op]:
+    return [matrix_op(operation.params[0], qubits, site)]
+
+
+def _diagonal(operation: Any, qubits: Qubits, site: Site) -> list[Op]:
+    return [_diagonal_op(np.array(operation.params, complex), qubits, site)]
+
+
+def _diagonal_op(data: ComplexArray, qubits: Qubits, site: Site) -> Op:
+    if not np.isfinite(data).all():
+        raise site.error("its diagonal holds NaN or infinity", "Give finite entries")
+    distance = float(np.abs(np.abs(data) - 1).max())
+    if distance > UNITARITY_TOLERANCE:
+        raise site.error(
+            f"its diagonal is not unitary: ||d| - 1| is {distance:.1e}, the tolerance {UNITARITY_TOLERANCE:.0e}",
+            "Give entries of absolute value 1",
+        )
+    data.setflags(write=False)
+    return Op(Kind.DIAGONAL, qubits, data, name=site.gate)
+
+
+def _permutation(operation: Any, qubits: Qubits, site: Site) -> list[Op]:
+    """Qubit ``pattern[k]`` goes to position k, by swaps: they only relabel, whatever the width."""
+    content = list(range(len(qubits)))
+    ops = []
+    for position, wanted in enumerate(operation.pattern.tolist()):
+        source = content.index(wanted)
+        if source != position:
+            ops.append(row_op(GATES["swap"], (), (qubits[position], qubits[source])))
+            content[source], content[position] = content[position], wanted
+    return ops
+
+
+def _pauli(operation: Any, qubits: Qubits, site: Site) -> list[Op]:
+    letters = zip(reversed(operation.params[0]), qubits, strict=True)
+    return [row_op(GATES[letter.lower()], (), (qubit,)) for letter, qubit in letters if letter != "I"]
+
+
+def _qft(operation: Any, qubits: Qubits, site: Site) -> list[Op]:
+    """H and controlled phases from the highest qubit down, then the reversal of the qubits."""
+    ops = []
+    for j in reversed(range(len(qubits))):
+        ops.append(row_op(GATES["h"], (), (qubits[j],)))
+        ops += [row_op(GATES["cp"], (math.pi / (1 << (j - k)),), (qubits[k], qubits[j])) for k in reversed(range(j))]
+    half = len(qubits) // 2
+    return ops + [row_op(GATES["swap"], (), pair) for pair in zip(qubits[:half], qubits[: -half - 1 : -1], strict=True)]
+
+
+def _multiplexer(operation: Any, qubits: Qubits, site: Site) -> list[Op] | None:
+    """UCGate: matrix j on the first qubit where the others read j; None where Qiskit simplified it."""
+    matrices = operation.params
+    if operation.up_to_diagonal or len(matrices) != 1 << (len(qubits) - 1):
+        return None
+    ops = [matrix_op(matrix, qubits[:1], site) for matrix in matrices]
+    return _selected(ops, qubits[1:])
+
+
+def _multiplexed_rotation(operation: Any, qubits: Qubits, site: Site) -> list[Op]:
+    """UCRX, UCRY, UCRZ: angle j on the first qubit where the others read j."""
+    angles = numbers(operation.params, site)
+    axis = operation.rot_axes.lower()
+    if axis == "z":
+        half = np.repeat(np.exp(0.5j * np.array(angles)), 2)
+        half[::2] = half[::2].conj()
+        return [_diagonal_op(half, qubits, site)]
+    return _selected([row_op(GATES[f"r{axis}"], (angle,), qubits[:1]) for angle in angles], qubits[1:])
+
+
+def _selected(ops: Sequence[Op], controls: Qubits) -> list[Op]:
+    """Operator j where ``controls`` read j."""
+    return [op for state, each in enumerate(ops) for op in controlled([each], controls, state)]
+
+
+def _pauli_evolution(operation: Any, qubits: Qubits, site: Site) -> list[Op] | None:
+    """A product formula as exact exponentials of single Pauli strings, in its synthesis' own order."""
+    numbers(operation.params, site)
+    synthesis = operation.synthesis
+    if type(synthesis) not in (LieTrotter, SuzukiTrotter) or synthesis.atomic_evolution is not None:
+        return None
+    terms = synthesis.expand(operation)
+    if not all(set(letters) <= set("IXYZ") for letters, _, _ in terms):
+        return None
+    ops = []
+    for letters, indices, angle in terms:
+        ops += _pauli_rotation(letters, tuple(qubits[index] for index in indices), numbers((angle,), site)[0])
+    return ops
+
+
+_R = math.sqrt(0.5)
+_Y_TO_Z: ComplexArray = np.array([[_R, -1j * _R], [_R, 1j * _R]])  # V Y V^dagger = Z
+
+
+def _pauli_rotation(letters: str, qubits: Qubits, angle: float) -> list[Op]:
+    """exp(-i angle/2 P): to the basis where P is Z...Z, one diagonal by parity, and back."""
+    letter = {qubit: each for each, qubit in zip(letters, qubits, strict=True) if each != "I"}
+    support = tuple(letter)
+    x_qubits = tuple(qubit for qubit in support if letter[qubit] == "X")
+    to_z = [Op(Kind.HADAMARD, x_qubits, EMPTY, name="h")] if x_qubits else []
+    to_z += [structured_op(_Y_TO_Z, (qubit,), "y_to_z") for qubit in support if letter[qubit] == "Y"]
+    if len(support) > PARITY_QUBITS:
+        last = support[-1]
+        to_z += [row_op(GATES["cx"], (), (qubit, last)) for qubit in support[PARITY_QUBITS - 1 : -1]]
+        support = (*support[: PARITY_QUBITS - 1], last)
+    signs = np.array([1 - 2 * (j.bit_count() & 1) for j in range(1 << len(support))])
+    data = np.exp(-0.5j * angle * signs)
+    data.setflags(write=False)
+    return [*to_z, Op(Kind.DIAGONAL, support, data, name="pauli_rotation"), *(inverse_op(op) for op in reversed(to_z))]
+
+
+COMPOSITES: dict[Any, Callable[[Any, Qubits, Site], list[Op] | None]] = {
+    AnnotatedOperation: _annotated,
+    library.UnitaryGate: _unitary,
+    library.DiagonalGate: _diagonal,
+    library.PermutationGate: _permutation,
+    library.PauliGate: _pauli,
+    library.QFTGate: _qft,
+    library.UCGate: _multiplexer,
+    library.UCRXGate: _multiplexed_rotation,
+    library.UCRYGate: _multiplexed_rotation,
+    library.UCRZGate: _multiplexed_rotation,
+    library.UCPauliRotGate: _multiplexed_rotation,
+    library.PauliEvolutionGate: _pauli_evolution,
+}
