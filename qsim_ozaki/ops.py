@@ -252,11 +252,25 @@ def verify(program: Program) -> None:
         if isinstance(instruction, Op):
             assert bool(np.all(np.isfinite(instruction.data))), where
             assert 0 <= instruction.ctrl_state < 1 << len(instruction.controls), where
-            if instruction.kind is Kind.UNITARY:
-                product = instruction.data.conj().T @ instruction.data
-                assert np.max(np.abs(product - np.eye(len(product)))) < UNIT_TOLERANCE, where
+            assert _is_of_its_kind(instruction), where
         elif isinstance(instruction, Measure):
             assert all(0 <= c < program.num_clbits for c in instruction.clbits), where
+
+
+def _is_of_its_kind(op: Op) -> bool:
+    """Whether the data of ``op`` has its kind's shape and is unitary."""
+    size = 1 << len(op.targets)
+    shape = {Kind.UNITARY: (size, size), Kind.HADAMARD: (0,)}.get(op.kind, (size,))
+    if (
+        op.data.dtype != np.complex128
+        or op.data.shape != shape
+        or (op.kind is Kind.PERMUTATION) != (op.permutation is not None)
+    ):
+        return False
+    if op.permutation is not None and not np.array_equal(np.sort(op.permutation), np.arange(size)):
+        return False
+    error = op.data.conj().T @ op.data - np.eye(size) if op.kind is Kind.UNITARY else np.abs(op.data) - 1
+    return bool(np.max(np.abs(error), initial=0) < UNIT_TOLERANCE)
 
 
 def walk(body: Iterable[Instruction]) -> Iterable[Instruction]:

@@ -1,7 +1,5 @@
 """Lowered circuits against Qiskit's own states; boundaries, classical bits, idle qubits, qubit order."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -29,7 +27,7 @@ from reference import apply_ops, tolerance, zero_state
 from qsim_ozaki.errors import LoweringError
 from qsim_ozaki.gates import build_target
 from qsim_ozaki.lower import lower
-from qsim_ozaki.ops import Branch, Condition, Initialize, Kind, Measure, Op, Reset, Save, verify
+from qsim_ozaki.ops import Branch, Condition, Initialize, Kind, Measure, Op, Program, Reset, Save, verify
 
 # Qiskit's matrix of a PauliEvolutionGate warns of its own sparse format
 pytestmark = pytest.mark.filterwarnings("ignore::scipy.sparse.SparseEfficiencyWarning")
@@ -227,9 +225,22 @@ def test_repeated_gates_share_operators_and_data():
     assert len({id(op.data) for op in body}) == 2
 
 
-def test_verify_names_the_failing_instruction():
-    program = lowered(QuantumCircuit(1))
-    bad = SimpleNamespace(body=(Op(Kind.UNITARY, (0,), np.ones((2, 2), complex), name="bad"),), name="p")
-    bad.num_qubits, bad.num_clbits = 1, program.num_clbits
+@pytest.mark.parametrize(
+    "op",
+    [
+        Op(Kind.UNITARY, (0,), np.ones((2, 2), complex), name="bad"),
+        Op(Kind.UNITARY, (0,), np.ones(2, complex), name="bad"),
+        Op(Kind.DIAGONAL, (0,), np.array([1, 0.9 + 0j]), name="bad"),
+        Op(Kind.DIAGONAL, (0,), np.array([1, np.nan + 0j]), name="bad"),
+        Op(Kind.PERMUTATION, (0,), np.ones(2, complex), name="bad"),
+        Op(Kind.PERMUTATION, (0,), np.ones(2, complex), permutation=np.array([1, 1]), name="bad"),
+        Op(Kind.DIAGONAL, (1,), np.ones(2, complex), name="bad"),
+        Op(Kind.DIAGONAL, (0,), np.ones(2, complex), (0,), name="bad"),
+        Op(Kind.DIAGONAL, (), np.ones(1, complex), (0,), 2, name="bad"),
+    ],
+    ids=range(9),
+)
+def test_verify_names_the_failing_instruction(op):
+    program = Program(1, 0, (op,), (0,), 1, (0,), "p")
     with pytest.raises(AssertionError, match=r"(?s)instruction 0 of 'p'.*bad"):
-        verify(bad)
+        verify(program)
