@@ -36,7 +36,7 @@ from qsim_ozaki.gates import GATES, row_op
 from qsim_ozaki.ops import Branch, Condition, Initialize, Instruction, Measure, Op, Program, Reset, Save
 
 NORM_TOLERANCE = 1e-8  # of an initial vector; Qiskit's own tolerance for matrices
-IDLE_NAMES = frozenset({"barrier", "delay", "id"})  # they do nothing; nor does ``save_...``
+IDLE_NAMES = frozenset({"barrier", "delay", "id", "measure"})  # may leave a qubit in |0>; `save_` does too
 LABEL_GATES = {"0": (), "1": ("x",), "+": ("h",), "-": ("x", "h"), "r": ("h", "s"), "l": ("h", "sdg")}
 UNKNOWN = object()
 
@@ -92,14 +92,32 @@ def _output_order(circuit: QuantumCircuit) -> Sequence[int]:
 
 
 def _active_qubits(circuit: QuantumCircuit) -> tuple[int, ...]:
-    """Circuit indices, ascending, of the qubits that some instruction acts on."""
+    """Circuit indices, ascending, of the qubits that some instruction acts on.
+
+    A measurement of a qubit that nothing else acts on gives 0: it makes the qubit active only where another measurement
+    writes the same bit, so that this 0 could be seen, or where no other measurement is left at all.
+    """
     acted: set[Any] = set()
+    written: set[Any] = set()
+    measures: list[tuple[Any, Any]] = []
     for instruction in circuit.data:
         if len(acted) == circuit.num_qubits:
             break
         name = instruction.name
-        if not ((name in IDLE_NAMES or name.startswith("save_")) and _leaves_idle(instruction)):
-            acted.update(instruction.qubits)
+        if (name in IDLE_NAMES or name.startswith("save_")) and _leaves_idle(instruction):
+            if name == "measure":
+                measures.append((instruction.qubits[0], instruction.clbits[0]))
+            continue
+        acted.update(instruction.qubits)
+        written.update(instruction.clbits)
+    if measures and not written and not any(qubit in acted for qubit, _ in measures):
+        acted.add(measures[0][0])
+    changed = True
+    while changed:
+        written.update(bit for qubit, bit in measures if qubit in acted)
+        more = {qubit for qubit, bit in measures if bit in written} - acted
+        acted |= more
+        changed = bool(more)
     return tuple(index for index, qubit in enumerate(circuit.qubits) if qubit in acted)
 
 
@@ -109,7 +127,7 @@ def _leaves_idle(instruction: CircuitInstruction) -> bool:
         return True
     if instruction.name.startswith("save_"):
         return not isinstance(instruction.operation, Gate)
-    return isinstance(instruction.operation, (Barrier, Delay))
+    return isinstance(instruction.operation, (Barrier, Delay, QiskitMeasure))
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +215,8 @@ def _skip(walker: _Walker, instruction: CircuitInstruction, scope: _Scope) -> No
 def _measure(walker: _Walker, instruction: CircuitInstruction, scope: _Scope) -> None:
     """Joins the measurement before it where that is of other qubits."""
     qubit, clbit = scope.qubits[instruction.qubits[0]], scope.clbit(instruction.clbits[0])
+    if qubit < 0:
+        return  # idle, so it reads 0, which the bit holds: see `_active_qubits`
     last = walker.body[-1] if walker.body else None
     if isinstance(last, Measure) and qubit not in last.qubits:
         walker.body[-1] = Measure((*last.qubits, qubit), (*last.clbits, clbit))

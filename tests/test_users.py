@@ -333,7 +333,16 @@ def test_t52_wide_and_mostly_idle_circuits_run(width, level):
     circuit.measure([width - 2, 0], [width - 1, 1])
     result = OzakiBackend().run(at_level(circuit, level)).result()
     assert result.get_counts() == {"1" + "0" * (width - 1): 1024}
-    assert result.results[0].metadata["idle_qubits"] == width - 2
+    assert result.results[0].metadata["idle_qubits"] == width - 1  # a qubit that is only measured reads 0
+
+
+@pytest.mark.parametrize("width", [40, 1000])
+def test_t52_measuring_every_qubit_of_a_wide_circuit_costs_nothing(width):
+    circuit = QuantumCircuit(width)
+    circuit.x(3)
+    circuit.measure_all()
+    result = OzakiBackend().run(circuit, shots=7).result()
+    assert result.get_counts() == {"0" * (width - 4) + "1000": 7}
 
 
 def test_t52_a_state_with_idle_qubits_is_filled_with_zeros_or_refused():
