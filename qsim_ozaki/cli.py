@@ -1,4 +1,4 @@
-"""The command line: ``qsim-ozaki run, plan, compare``.
+"""The command line: ``qsim-ozaki run, plan, compare, bench``.
 
 In: arguments. Out: text on stdout, one line on stderr and exit code 1 where something is wrong.
 It computes nothing: it calls the public names and prints what they return.
@@ -120,6 +120,38 @@ def compare(
     else:
         typer.echo(comparison_text(circuit.name, comparison))
     if comparison.divergence is not None or not comparison.largest_difference <= tolerance:
+        raise typer.Exit(2)
+
+
+@app.command()
+def bench(
+    family: Annotated[list[str] | None, typer.Option(help="Family of circuits; repeat for several.")] = None,
+    qubits: Annotated[list[int] | None, typer.Option(help="Width; repeat for several. Default 20 and 22.")] = None,
+    precision: Annotated[list[str] | None, typer.Option(help="double or single; default both.")] = None,
+    peer: Annotated[list[str] | None, typer.Option(help="Simulator to compare with; default all installed.")] = None,
+    repeats: Annotated[int, typer.Option(min=1, help="Counted runs of each.")] = 5,
+    threads: Annotated[int, typer.Option(min=0, help="Of every simulator; default all cores.")] = 0,
+    seed: Annotated[int, typer.Option(help="Of the circuits.")] = 7,
+    json_file: Annotated[str | None, typer.Option("--json", metavar="FILE", help="Everything measured.")] = None,
+    markdown: Annotated[str | None, typer.Option(metavar="FILE", help="The tables as Markdown.")] = None,
+    plot: Annotated[str | None, typer.Option(metavar="FILE.png", help="Times as a picture; needs Matplotlib.")] = None,
+) -> None:
+    """Times this package beside the simulators that are installed, in turn, and its predictions beside the times.
+
+    Exit code 2 if two states differ.
+    """
+    from qsim_ozaki import bench_report
+    from qsim_ozaki.bench import BenchOptions, measure
+
+    if plot:
+        bench_report.require_plot()
+    given = {"families": family, "qubits": qubits, "precisions": precision, "peers": peer}
+    chosen = {name: tuple(values) for name, values in given.items() if values}
+    options = BenchOptions(repeats=repeats, threads=threads, seed=seed, **chosen)  # type: ignore[arg-type]
+    report = measure(options, lambda so_far: bench_report.progress(so_far, json_file))
+    bench_report.write(report, json_file, markdown, plot)
+    bench_report.show(report)
+    if report.disagreements:
         raise typer.Exit(2)
 
 

@@ -12,9 +12,19 @@ ROOT = Path(__file__).parents[1]
 RULES = {
     "__init__": ({"backend", "instructions"}, set()),
     "__main__": ({"cli"}, set()),
-    "cli": ({"backend", "source", "compare", "errors"}, {"typer", "rich", "qiskit"}),
+    "cli": ({"backend", "source", "compare", "bench", "bench_report", "errors"}, {"typer", "rich", "qiskit"}),
     "source": ({"circuits", "errors"}, {"qiskit"}),
     "compare": ({"backend", "instructions", "errors"}, {"numpy", "qiskit", "qiskit_aer"}),
+    "bench": ({"bench_process", "bench_record", "circuits", "peers", "errors"}, set()),
+    "bench_process": (set(), set()),
+    "bench_record": (set(), set()),
+    "bench_report": ({"bench_record", "errors"}, {"rich", "matplotlib"}),
+    "bench_worker": (
+        {"bench_record", "peers", "circuits", "engine", "execute", "explain", "instructions", "ops", "options"}
+        | {"prepare", "program_plan"},
+        {"numpy", "qiskit"},
+    ),
+    "peers": ({"errors"}, {"numpy", "qiskit"}),
     "backend": (
         {"lower", "execute", "engine", "program_plan", "prepare", "sampling", "instructions", "gates", "cost", "errors"}
         | {"job", "options"},

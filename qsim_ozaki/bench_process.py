@@ -1,0 +1,94 @@
+"""A simulator's process, seen from the benchmark that gives the orders.
+
+In: orders. Out: answers, or why there are none. It knows no circuit and judges no time.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import subprocess
+import sys
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+Answer: TypeAlias = dict[str, Any]
+
+START_SECONDS = 120.0  # to import and, for this package's own engine, to calibrate
+
+
+class Process:
+    """A simulator's process: orders go in, answers come out."""
+
+    def __init__(self, simulator: str, precision: str, threads: int, environment: Mapping[str, str]) -> None:
+        self.simulator = simulator
+        self.precision = precision
+        self.threads = threads
+        self.environment = environment
+        self.device: dict[str, Any] = {}
+        self.failure = ""
+        self.child: subprocess.Popen[str] | None = None
+
+    def begin(self) -> bool:
+        """Starts it, where it does not run yet; returns whether it runs."""
+        if self.child is not None:
+            return True
+        names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+        many = {name: str(self.threads) for name in names}
+        command = [
+            sys.executable,
+            "-P",
+            "-m",
+            "qsim_ozaki.bench_worker",
+            self.simulator,
+            self.precision,
+            str(self.threads),
+        ]
+        self.child = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            env={**os.environ, **many, "QISKIT_PARALLEL": "FALSE", **self.environment},
+        )
+        hello = self._answer(START_SECONDS)
+        self.failure = hello.get("failed", "")
+        self.device = hello.get("device", {})
+        if self.failure:
+            self.end()
+        return not self.failure
+
+    def ask(self, order: str, seconds: float, **arguments: object) -> Answer:
+        """The answer to ``order``; one that takes longer than ``seconds`` ends the process."""
+        if self.child is None:
+            return {"failed": self.failure or "its process has ended"}
+        assert self.child.stdin is not None
+        try:
+            self.child.stdin.write(json.dumps({"order": order, **arguments}) + "\n")
+            self.child.stdin.flush()
+        except OSError:
+            self.end()
+            return {"failed": "its process has ended"}
+        return self._answer(seconds)
+
+    def _answer(self, seconds: float) -> Answer:
+        assert self.child is not None
+        assert self.child.stdout is not None
+        if not select.select([self.child.stdout], [], [], seconds)[0]:
+            self.end()
+            return {"failed": f"no answer in {seconds:.0f} s"}
+        line = self.child.stdout.readline()
+        if not line:
+            self.end()
+            return {"failed": "its process has ended"}
+        answer: Answer = json.loads(line)
+        return answer
+
+    def end(self) -> None:
+        """Ends it."""
+        if self.child is not None:
+            self.child.kill()
+            self.child.communicate()
+            self.child = None

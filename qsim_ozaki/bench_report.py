@@ -1,0 +1,263 @@
+"""A benchmark's report for readers: a table for the terminal, Markdown, JSON, a plot.
+
+In: a `Report`. Out: text and files. It measures nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from qsim_ozaki.bench_record import OURS, UNSUPPORTED, Report, Row, Timing
+from qsim_ozaki.errors import QsimError
+
+SUMMARY = ("family", "qubits", "precision", "this, ms", "best other, ms", "ratio", "error")
+MODEL = (
+    *("family", "qubits", "precision", "steps, ms", "predicted", "passes"),
+    *("GB/s", "of peak", "Gflop/s", "of peak", "bound by"),
+)
+NOT_TIMED = "-"
+
+
+def milliseconds(seconds: float) -> str:
+    """Three digits."""
+    value = 1e3 * seconds
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def time_text(timing: Timing) -> str:
+    """``123 ±2 %``; ``*`` where it was run once, ``~`` where others used the machine meanwhile."""
+    if not timing.seconds:
+        return NOT_TIMED
+    text = milliseconds(timing.median)
+    text += "*" if len(timing.seconds) == 1 else f" ±{100 * timing.spread:.0f} %"
+    text += "~" if timing.others_share else ""
+    return text if timing.agrees else f"{text} WRONG"
+
+
+def caption(report: Report) -> str:
+    """Hardware, date, method, ceilings."""
+    c = report.ceilings
+    memory = report.hardware["memory_bytes"] / 2**30
+    where = f"{report.hardware['processor']}, {report.hardware['cores']} cores, {memory:.0f} GiB free"
+    limits = f"in-place pass {c['bandwidth_bytes_per_s'] / 1e9:.1f} GB/s, FMA {c['fp64_flops_per_s'] / 1e9:.0f} Gflop/s"
+    limits += f" double and {c['fp32_flops_per_s'] / 1e9:.0f} single"
+    return (
+        f"{where}, {report.threads} threads for every simulator; {report.date[:16].replace('T', ' ')}. "
+        f"Median of {report.repeats} runs in turn, ± half their range; from the converted circuit to the final state "
+        f"as an array, memory and (here) planning included. Measured peaks: {limits}."
+    )
+
+
+def summary_rows(report: Report) -> list[tuple[str, ...]]:
+    """This, the best other and their ratio, per circuit and precision."""
+    rows: list[tuple[str, ...]] = []
+    for precision in report.precisions:
+        for row in report.rows:
+            ours, other, speedup = row.ours(precision), row.best_other(precision), row.speedup(precision)
+            if ours is not None:
+                best = f"{time_text(other)} {other.simulator}" if other else NOT_TIMED
+                ratio = f"{speedup:.1f}" if speedup else NOT_TIMED
+                rows.append(
+                    (row.family, str(row.num_qubits), precision, time_text(ours), best, ratio, error_text(ours))
+                )
+    return rows
+
+
+def error_text(timing: Timing) -> str:
+    """The 2-norm error, where it was compared."""
+    return NOT_TIMED if timing.error is None else f"{timing.error:.0e}"
+
+
+def model_rows(report: Report) -> list[tuple[str, ...]]:
+    """Predicted over measured seconds, passes, rates and their shares of the peaks, per circuit and precision."""
+    rows: list[tuple[str, ...]] = []
+    for precision in report.precisions:
+        peak = report.ceilings["fp32_flops_per_s" if precision == "single" else "fp64_flops_per_s"]
+        for row in report.rows:
+            ours = row.ours(precision)
+            if ours is None or ours.model is None:
+                continue
+            model = ours.model
+            longest = max(model.steps, key=lambda step: float(step["seconds"]), default={"bound_by": NOT_TIMED})
+            rows.append(
+                (
+                    row.family,
+                    str(row.num_qubits),
+                    precision,
+                    milliseconds(model.kernel_seconds),
+                    f"{model.ratio:.2f}",
+                    f"{model.passes:.1f}",
+                    f"{model.bytes_per_s / 1e9:.1f}",
+                    _percent(model.bytes_per_s / report.ceilings["bandwidth_bytes_per_s"]),
+                    f"{model.flops_per_s / 1e9:.1f}",
+                    _percent(model.flops_per_s / peak),
+                    str(longest["bound_by"]),
+                )
+            )
+    return rows
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %"
+
+
+def simulators(report: Report) -> list[tuple[str, str]]:
+    """(simulator, precision) of every column, in the order of the rows."""
+    found = dict.fromkeys((t.simulator, t.precision) for row in report.rows for t in row.timings)
+    return sorted(found, key=lambda column: (column[1] != "double", column[0] != OURS))
+
+
+def every_time(report: Report) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Header and rows with the time of every simulator."""
+    columns = simulators(report)
+    header = ("family", "qubits", *(name if p == "double" else f"{name} single" for name, p in columns))
+    rows = []
+    for row in report.rows:
+        timings = {(timing.simulator, timing.precision): timing for timing in row.timings}
+        cells = [time_text(timings[column]) if column in timings else NOT_TIMED for column in columns]
+        rows.append((row.family, str(row.num_qubits), *cells))
+    return header, rows
+
+
+def show(report: Report, console: Console | None = None) -> None:
+    """Prints summary and model as tables, and what was left out."""
+    console = console or Console()
+    for title, header, rows in (
+        ("Time", SUMMARY, summary_rows(report)),
+        ("Cost model", MODEL, model_rows(report)),
+    ):
+        table = Table(title=title, title_justify="left")
+        for name in header:
+            table.add_column(name, justify="left" if name in ("family", "precision") else "right")
+        for cells in rows:
+            table.add_row(*cells)
+        console.print(table)
+    console.print(caption(report), highlight=False)
+    for line in notes(report):
+        console.print(line, highlight=False)
+
+
+def notes(report: Report) -> list[str]:
+    """Peers that were not timed or not repeated, and states that differ."""
+    lines = []
+    for row in report.rows:
+        for timing in row.timings:
+            if timing.note and not timing.seconds and not timing.note.startswith(UNSUPPORTED):
+                name = f"{timing.simulator} ({timing.precision})"
+                lines.append(f"{row.family} {row.num_qubits}: {name}: {timing.note}")
+    for row, timing in report.disagreements:
+        lines.append(
+            f"{row.family} {row.num_qubits}: {timing.simulator} ({timing.precision}) differs from the reference state: "
+            f"error {timing.error:.1e}, fidelity {timing.fidelity}"
+        )
+    return lines
+
+
+def markdown(report: Report) -> str:
+    """The whole report as Markdown."""
+    header, rows = every_time(report)
+    versions = ", ".join(f"{name} {number}" for name, number in report.versions.items())
+    parts = [
+        "# State-vector simulators on a CPU",
+        f"Written by `{report.command}`. {caption(report)}",
+        f"Versions: {versions}.",
+        "## This and the best other",
+        markdown_table(SUMMARY, summary_rows(report)),
+        "`error` is the 2-norm of the difference from the first peer's state in double precision, global phase apart. "
+        "`*`: run once, for it was far from the best; `~`: others used the machine meanwhile.",
+        "## Cost model",
+        markdown_table(MODEL, model_rows(report)),
+        "`steps` is the time inside the engine's steps, `predicted` the model's seconds over these; bytes and flops "
+        "are those that the model counts; `bound by` is the model's word for the longest step.",
+        "## Every simulator, ms",
+        markdown_table(header, rows),
+        f"`{NOT_TIMED}`: no such gate, or left out because it was far behind the best at a smaller size; the JSON file "
+        "says which.",
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table in Markdown."""
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+
+
+def write(report: Report, json_file: str | None, markdown_file: str | None, plot_file: str | None) -> None:
+    """Writes the files that were asked for.
+
+    Raises:
+        QsimError: one cannot be written, or a plot is asked for without Matplotlib.
+    """
+    try:
+        if json_file:
+            Path(json_file).write_text(json.dumps(report.as_json(), indent=1) + "\n", encoding="utf-8")
+        if markdown_file:
+            Path(markdown_file).write_text(markdown(report), encoding="utf-8")
+        if plot_file:
+            plot(report, plot_file)
+    except OSError as error:
+        raise QsimError(f"cannot write {error.filename}: {error.strerror}") from error
+
+
+def progress(report: Report, json_file: str | None) -> None:
+    """One line on stderr for the last row, and the JSON file so far: an interrupted run keeps what it has."""
+    row = report.rows[-1]
+    parts = []
+    for precision in report.precisions:
+        ours, other = row.ours(precision), row.best_other(precision)
+        best = f"{other.simulator} {time_text(other)}" if other else "no peer"
+        parts.append(f"{precision} {time_text(ours) if ours else NOT_TIMED} ms, {best}")
+    Console(stderr=True).print(f"{row.family} {row.num_qubits}: {'; '.join(parts)}", highlight=False, soft_wrap=True)
+    write(report, json_file, None, None)
+
+
+def require_plot() -> None:
+    """Raises QsimError where Matplotlib is not installed: before an hour of timing, not after."""
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError:
+        raise QsimError("--plot needs Matplotlib. Install it by: pip install 'qsim-ozaki[plot]'") from None
+
+
+def plot(report: Report, file: str) -> None:
+    """One panel per precision and width: families across, milliseconds up (log), a mark per simulator."""
+    require_plot()
+    from matplotlib.figure import Figure
+
+    widths = sorted({row.num_qubits for row in report.rows})
+    size = (1.5 + 5.5 * len(report.precisions), 3.6 * len(widths))
+    figure = Figure(figsize=size, layout="constrained")
+    axes = figure.subplots(len(widths), len(report.precisions), squeeze=False)
+    for line, num_qubits in enumerate(widths):
+        for column, precision in enumerate(report.precisions):
+            rows = [row for row in report.rows if row.num_qubits == num_qubits]
+            _panel(axes[line][column], rows, precision)
+            axes[line][column].set_title(f"{num_qubits} qubits, {precision} precision")
+    figure.suptitle(f"{report.hardware['processor']}, {report.threads} threads, {report.date[:10]}")
+    figure.savefig(file, dpi=150)
+
+
+def _panel(axes: Any, rows: Sequence[Row], precision: str) -> None:
+    """A mark per simulator and family; ours is the filled one."""
+    names = dict.fromkeys(t.simulator for row in rows for t in row.timings if t.precision == precision and t.seconds)
+    for number, name in enumerate(sorted(names, key=lambda name: name != OURS)):
+        points = [
+            (place, 1e3 * timing.median)
+            for place, row in enumerate(rows)
+            for timing in row.timings
+            if timing.simulator == name and timing.precision == precision and timing.seconds
+        ]
+        style = {"marker": "o", "s": 60, "zorder": 3} if name == OURS else {"marker": "x+1234sd"[number % 8], "s": 45}
+        axes.scatter([x for x, _ in points], [y for _, y in points], label=name, **style)
+    axes.set_yscale("log")
+    axes.set_ylabel("ms")
+    axes.set_xticks(range(len(rows)), [row.family for row in rows], rotation=40, ha="right")
+    axes.grid(axis="y", alpha=0.3)
+    axes.legend(fontsize="x-small")
