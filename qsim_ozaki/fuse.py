@@ -42,17 +42,15 @@ def one_qubit_matrix(op: Op) -> Matrix | None:
     """The 2x2 matrix of an uncontrolled one-qubit op, else None."""
     if op.controls or len(op.targets) != 1:
         return None
-    d = op.data
-    if op.kind is Kind.UNITARY:
-        return complex(d[0, 0]), complex(d[0, 1]), complex(d[1, 0]), complex(d[1, 1])
-    if op.kind is Kind.DIAGONAL:
-        return complex(d[0]), 0j, 0j, complex(d[1])
     if op.kind is Kind.HADAMARD:
         return H
-    assert op.permutation is not None
-    if op.permutation[0] == 0:
-        return complex(d[0]), 0j, 0j, complex(d[1])
-    return 0j, complex(d[1]), complex(d[0]), 0j
+    if op.kind is Kind.UNITARY:
+        (a, b), (c, d) = op.data.tolist()
+        return a, b, c, d
+    first, second = op.data.tolist()
+    if op.kind is Kind.DIAGONAL or (op.permutation is not None and op.permutation[0] == 0):
+        return first, 0j, 0j, second
+    return 0j, second, first, 0j
 
 
 def multiply(a: Matrix, b: Matrix) -> Matrix:

@@ -30,6 +30,7 @@ from qsim_ozaki.ops import (
 
 DENSE_BLOCK_QUBITS = 7  # matrices from this size on make a step of their own: arithmetic hides the pass
 SWAP_PERMUTATION = (0, 2, 1, 3)
+DIAGONAL_WEIGHT = 0.01  # a diagonal fits any tile: it only breaks ties between them
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,11 +205,14 @@ def choose_passes(ops: Sequence[Op], num_qubits: int, live: int, device: Device,
         return []
     line = min(device.line_for(options.precision), num_qubits)
     tile = min(max(device.tile_for(options.precision), line + 1), num_qubits)
-    mixed = np.array([_mask(op.mixed_qubits) for op in ops], np.uint64)
-    used = np.array([_mask(op.qubits) for op in ops], np.uint64)
-    weights = np.array([1.0 if op.mixed_qubits else 0.01 for op in ops])
+    masks = [(_mask(op.targets), _mask(op.controls)) for op in ops]
+    mixed = [0 if op.kind is Kind.DIAGONAL else targets for op, (targets, _) in zip(ops, masks, strict=True)]
+    used = [targets | controls for targets, controls in masks]
+    weights = [1.0 if mask else DIAGONAL_WEIGHT for mask in mixed]
     passes = _Passes(num_qubits, live, device, options)
-    for mask, members in _cpu.search_tiles(mixed, used, weights, num_qubits, tile, (1 << line) - 1):
+    for mask, members in _cpu.search_tiles(
+        np.array(mixed, np.uint64), np.array(used, np.uint64), np.array(weights), num_qubits, tile, (1 << line) - 1
+    ):
         passes.add(mask, [ops[k] for k in members])
     return passes.steps
 

@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <stdexcept>
+#include <string>
 #include <utility>
 
 #include "buffer.hpp"
@@ -87,7 +88,8 @@ class Program {
                 if (std::find(qubits_.begin(), qubits_.end(), q) == qubits_.end())
                     throw std::invalid_argument("an operator mixes a qubit outside the tile");
         }
-        if (op.targets.size() > qsim::kMaxOpQubits) throw std::invalid_argument("an operator has more than 20 targets");
+        const std::size_t limit = op.kind == qsim::Kind::kDiagonal ? qsim::kMaxDiagonal : qsim::kMaxOpQubits;
+        if (op.targets.size() > limit) throw std::invalid_argument("an operator has more than " + std::to_string(limit) + " targets");
         ops_.push_back(std::move(op));
     }
 

@@ -15,7 +15,8 @@
 namespace qsim {
 
 constexpr int kMaxTile = 20;     // positions of a tile
-constexpr int kMaxOpQubits = 20;  // targets of one operator
+constexpr int kMaxOpQubits = 20;  // targets of one operator that mixes them
+constexpr int kMaxDiagonal = 32;  // targets of one diagonal
 constexpr int kPhaseLow = 6;     // positions below this one make the low part of a phase table
 constexpr int kMaxVariants = 3;  // high positions that may choose among low phase tables
 constexpr int kGroupPhases = 8;  // phase sweeps that share one run over first-level blocks
@@ -43,7 +44,7 @@ struct Controls {
 struct PhaseTerm {
     index_t outer_mask = 0, outer_value = 0;  // controls outside the tile
     std::uint8_t num_outer = 0, num_inner = 0;
-    std::uint8_t outer[kMaxOpQubits];  // state qubits: the high bits of the table index
+    std::uint8_t outer[kMaxDiagonal];  // state qubits: the high bits of the table index
     std::uint8_t inner[kMaxTile];      // positions, the low bits of the table index
     std::uint32_t table = 0;           // first factor, in complex numbers
     std::uint32_t inner_index = 0;     // slow terms: first entry of the 2^T index table, else unused
