@@ -141,7 +141,9 @@ def _flops_per_s(precision: str, threads: int) -> float:
 
 
 RATES: dict[str, Callable[[int], float]] = {
-    "bandwidth_bytes_per_s": lambda threads: 32 * 2.0**STATE_QUBITS / _best_seconds(STATE_QUBITS, [], "double", threads),
+    "bandwidth_bytes_per_s": lambda threads: (
+        32 * 2.0**STATE_QUBITS / _best_seconds(STATE_QUBITS, [], "double", threads)
+    ),
     "fp64_flops_per_s": lambda threads: _flops_per_s("double", threads),
     "fp32_flops_per_s": lambda threads: _flops_per_s("single", threads),
     "cache_bandwidth_bytes_per_s": lambda threads: (

@@ -80,7 +80,9 @@ class CpuEngine:
         else:
             raise AssertionError(f"the CPU engine has no step {step}")
 
-    def _run_tile(self, state: State, qubits: Sequence[int], ops: Sequence[Op], zero_qubits: Sequence[int] = ()) -> None:
+    def _run_tile(
+        self, state: State, qubits: Sequence[int], ops: Sequence[Op], zero_qubits: Sequence[int] = ()
+    ) -> None:
         program = calibrate.tile_program(state.num_qubits, qubits, state.precision, ops, zero_qubits)
         program.run(_native(state), self.threads)
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from qsim_ozaki.cost import Device
 from qsim_ozaki.errors import EngineError
-from qsim_ozaki.ops import ComplexArray, Step
+from qsim_ozaki.ops import Step
 
 
 class State(Protocol):

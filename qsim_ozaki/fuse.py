@@ -97,7 +97,8 @@ def _exact_core(u: Matrix) -> Matrix | None:
         sign = 1.0 if a.real * d.real - b.real * c.real > 0 else -1.0
         p, q = (a.real + sign * d.real) / 2, (b.real - sign * c.real) / 2
         return complex(p), complex(q), complex(-sign * q), complex(sign * p)
-    if abs(b.real) <= ROUNDING and abs(c.real) <= ROUNDING and abs(a.real - d.real) + abs(b.imag - c.imag) <= 8 * ROUNDING:
+    unequal = abs(a.real - d.real) + abs(b.imag - c.imag)
+    if abs(b.real) <= ROUNDING and abs(c.real) <= ROUNDING and unequal <= 8 * ROUNDING:
         p, q = (a.real + d.real) / 2, (b.imag + c.imag) / 2
         return complex(p), complex(0, q), complex(0, q), complex(p)
     return None
@@ -159,7 +160,8 @@ class _Fusion:
         number = self.last_dense[q]
         if before is None and number is not None:
             dense = self.out[number]
-            self.out[number] = self.replaced(dense, _embed(matrix, dense.targets.index(q), len(dense.targets)) @ dense.data)
+            wide = _embed(matrix, dense.targets.index(q), len(dense.targets))
+            self.out[number] = self.replaced(dense, wide @ dense.data)
         else:
             self.pending[q] = matrix if before is None else multiply(matrix, before)
 

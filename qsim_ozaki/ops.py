@@ -34,7 +34,8 @@ class Op:
     Attributes:
         kind: which structure ``data`` has.
         targets: k distinct qubits; ``targets[0]`` is bit 0 of the matrix index.
-        data: complex128; UNITARY ``(2**k, 2**k)``, DIAGONAL ``(2**k,)``, PERMUTATION the ``(2**k,)`` phases, HADAMARD empty.
+        data: complex128; UNITARY ``(2**k, 2**k)``, DIAGONAL ``(2**k,)``, PERMUTATION ``(2**k,)`` phases,
+            HADAMARD empty.
         controls: distinct qubits, none of them a target.
         ctrl_state: bit b is the value at which ``controls[b]`` is satisfied.
         permutation: int64 ``(2**k,)``, PERMUTATION only: amplitude j goes to ``permutation[j]``, times ``data[j]``.
@@ -107,7 +108,7 @@ class Initialize:
 
 @dataclass(frozen=True, slots=True)
 class Save:
-    """The state so far is saved under ``label``; amplitude index bit j is ``qubits[j]`` (-1: an idle qubit, always 0)."""
+    """The state so far is saved under ``label``; index bit j is ``qubits[j]`` (-1: an idle qubit, always 0)."""
 
     what: str
     label: str
@@ -145,7 +146,7 @@ class Program:
         body: instructions in order.
         active: ``active[q]`` is the circuit's index of program qubit q; all other circuit qubits stay 0.
         circuit_qubits: qubits of the circuit, idle ones included.
-        output_qubits: program qubit that holds the user's qubit i at the end (-1: idle); it undoes the layout's permutation.
+        output_qubits: program qubit that holds the user's qubit i at the end (-1: idle): it undoes a layout.
         name: the circuit's name, for messages.
     """
 
@@ -225,7 +226,7 @@ class Relabel:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Prepare:
-    """Writes a product state: qubit q holds ``factors[q, 0]|0> + factors[q, 1]|1>`` (complex128 ``(num_qubits, 2)``)."""
+    """Writes a product state: qubit q holds ``factors[q, 0]|0> + factors[q, 1]|1>``; complex128 ``(num_qubits, 2)``."""
 
     factors: ComplexArray
     prediction: Prediction = field(default_factory=Prediction)

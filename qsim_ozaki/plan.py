@@ -1,6 +1,6 @@
 """The planner: which steps, on which tiles, by which path; and how to say so.
 
-In: unitary ops of one segment, a `Device`, `PlanOptions`. Out: a `Plan`. A pure function: it launches and measures nothing.
+In: unitary ops of one segment, a `Device`, `PlanOptions`. Out: a `Plan`. A pure function: it measures nothing.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Plan:
     memory_bytes: int
 
     def explain(self) -> str:
-        """A table: per step what it does, on which qubits, by which path and why, passes, bytes, seconds, bound; totals."""
+        """A table: per step what it does, where, by which path and why, passes, bytes, seconds, bound; totals."""
         return explain_steps(
             self.num_qubits, self.steps, self.prediction, self.device, self.options.precision, self.memory_bytes
         )
@@ -164,9 +164,8 @@ def order_swaps(final: Sequence[int]) -> list[Op]:
     for p in range(len(holder)):
         while holder[p] != p:
             other = holder[p]
-            swaps.append(
-                Op(Kind.PERMUTATION, (p, other), np.ones(4, complex), permutation=np.array(SWAP_PERMUTATION), name="swap")
-            )
+            order = np.array(SWAP_PERMUTATION)
+            swaps.append(Op(Kind.PERMUTATION, (p, other), np.ones(4, complex), permutation=order, name="swap"))
             holder[p], holder[other] = holder[other], holder[p]
     return swaps
 

@@ -55,7 +55,7 @@ def test_split_shots_loses_none_and_leaves_the_largest_share_for_last(rng):
     split = sampling.split_shots(rng, 1000, probabilities)
     assert sum(shots for _, shots in split) == 1000
     assert [outcome for outcome, _ in split] == [0, 3, 2]
-    assert_follows({k: v for k, v in split}, dict(enumerate(probabilities)))
+    assert_follows(dict(split), dict(enumerate(probabilities)))
 
 
 def test_streams_depend_on_seed_and_key_alone():
@@ -67,7 +67,7 @@ def test_streams_depend_on_seed_and_key_alone():
 
 @pytest.mark.parametrize("seed", [-1, 1.0, "1", True, np.float64(3)])
 def test_seeds_that_mean_nothing_are_refused(seed):
-    with pytest.raises(OptionError, match="seed_simulator=.* is not allowed. Use an integer of at least 0"):
+    with pytest.raises(OptionError, match=r"seed_simulator=.* is not allowed. Use an integer of at least 0"):
         sampling.check_seed(seed)
 
 
