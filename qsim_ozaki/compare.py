@@ -105,7 +105,8 @@ def compare(circuit: QuantumCircuit, backend: OzakiBackend, tolerance: float, nu
 
 def _unitary_part(circuit: QuantumCircuit) -> QuantumCircuit:
     """``circuit`` without the measurements that end it, all other instructions in their order."""
-    kept, touched = [], set()
+    kept: list[Any] = []
+    touched: set[Any] = set()
     for instruction in reversed(circuit.data):
         operation = instruction.operation
         if operation.name == "measure" and not touched & set(instruction.qubits):
