@@ -19,7 +19,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from qsim_ozaki.bench_process import Answer, Process
+from qsim_ozaki.bench_process import Answer, Process, machine_busy_seconds
 from qsim_ozaki.bench_record import OURS, UNSUPPORTED, Model, Report, Row, Timing
 from qsim_ozaki.circuits import FAMILIES as KNOWN_FAMILIES
 from qsim_ozaki.errors import EngineError, OptionError
@@ -42,9 +42,12 @@ SURVEY_QUBITS = 20  # where every peer and variant is tried; cheap, yet larger t
 VARIANT_NEAR = 1.3  # variants this near the best of the survey stay in the race,
 MOST_VARIANTS = 2  # the best ones: the survey's order hardly changes with size
 PEER_NEAR = 3.0  # peers slower than this times the best of the survey do not run at full size
-REPEAT_NEAR = 1.5  # peers slower than this times the best at full size are not repeated
-PAUSE_SECONDS = 0.2  # OpenMP threads spin as long after their work
-EXTRA_ROUNDS = 3  # in place of runs during which others used the machine
+REPEAT_NEAR = 1.25  # peers slower than this times the best at full size are not repeated
+SLOW_SECONDS = 1.0  # a survey run longer than this needs no second one
+PAUSE_SECONDS = 0.1  # OpenMP threads spin as long after their work
+EXTRA_ROUNDS = 2  # in place of runs during which others used the machine
+WAIT_SECONDS = 2.0  # for others to leave the machine, before one run,
+PATIENCE_SECONDS = 60.0  # and before all
 CLEAN_SHARE = 0.05  # of the machine that others may use during a run that counts,
 CLEAN_SECONDS = 0.03  # or this many CPU seconds: the kernel counts in hundredths
 
@@ -108,6 +111,7 @@ class Bench:
         self.folder = tempfile.TemporaryDirectory(prefix="qsim-ozaki-bench-")
         self.surveys: dict[tuple[str, int, str, str], dict[str, float] | str] = {}
         self.processes: list[Process] = []
+        self.patience = PATIENCE_SECONDS
 
     def __enter__(self) -> Bench:
         """Starts every simulator once, ours first: it calibrates while nobody else works.
@@ -151,6 +155,19 @@ class Bench:
         self._rounds(entries)
         return Row(family, num_qubits, num_gates, tuple(self._timing(entry) for entry in entries))
 
+    def _pause(self) -> None:
+        """Lets the last one's threads fall asleep, and others leave the machine."""
+        time.sleep(PAUSE_SECONDS)
+        most = min(WAIT_SECONDS, self.patience)
+        waited = 0.0
+        while waited < most:
+            busy = machine_busy_seconds()
+            time.sleep(PAUSE_SECONDS)
+            if machine_busy_seconds() - busy <= CLEAN_SECONDS:
+                break
+            waited += PAUSE_SECONDS
+        self.patience -= waited
+
     def _order(self) -> list[Process]:
         """Double-precision peers first, for the first of them gives the reference state."""
         return sorted(self.processes, key=lambda p: (p.precision != "double", p.simulator == OURS))
@@ -180,11 +197,11 @@ class Bench:
         taken = process.ask("circuit", limit, family=family, num_qubits=num_qubits, seed=self.options.seed)
         found: dict[str, float] = {}
         last = taken
+        self._pause()
         for variant in taken.get("variants", ()):
             last = process.ask("convert", limit, variant=variant)
             for _ in range(2):
-                if "seconds" in last:
-                    time.sleep(PAUSE_SECONDS)
+                if "seconds" in last and found.get(variant, 0) < SLOW_SECONDS:
                     last = process.ask("run", limit, variant=variant)
                     found[variant] = min(found.get(variant, limit), last.get("seconds", limit))
         return found or _reason(last)
@@ -232,7 +249,7 @@ class Bench:
         for entry in entries:
             for variant in entry.variants:
                 given = {"reference": reference} if reference else {"save": str(file)}
-                time.sleep(PAUSE_SECONDS)
+                self._pause()
                 # comparing and saving take time too, and are not the simulator's
                 answer = entry.process.ask("run", 2 * self.options.limit_seconds, variant=variant, **given)
                 if entry.failed(answer):
@@ -261,7 +278,7 @@ class Bench:
         for _ in range(self.options.repeats + EXTRA_ROUNDS):
             for entry in racing:
                 if sum(self._share(run) <= 0 for run in entry.runs) < self.options.repeats:
-                    time.sleep(PAUSE_SECONDS)
+                    self._pause()
                     answer = entry.process.ask("run", self.options.limit_seconds, variant=entry.best)
                     if not entry.failed(answer):
                         entry.runs.append(answer)
@@ -309,6 +326,8 @@ def _model(plan: dict[str, Any], runs: list[Answer]) -> Model:
 def measure(options: BenchOptions, progress: Callable[[Report], None] = lambda _: None) -> Report:
     """Runs the benchmark.
 
+    Ctrl-C ends it with the rows so far.
+
     Args:
         options: what to time.
         progress: called with the report so far after every row.
@@ -335,10 +354,14 @@ def measure(options: BenchOptions, progress: Callable[[Report], None] = lambda _
         report = Report(
             date, hardware, bench.threads, options.repeats, options.seed, device, versions, _command(options)
         )
-        for num_qubits in options.qubits:
-            for family in options.families:
-                report = replace(report, rows=(*report.rows, bench.row(family, num_qubits)))
-                progress(report)
+        try:
+            for num_qubits in options.qubits:
+                for family in options.families:
+                    report = replace(report, rows=(*report.rows, bench.row(family, num_qubits)))
+                    progress(report)
+        except KeyboardInterrupt:
+            if not report.rows:
+                raise
     return report
 
 

@@ -18,7 +18,7 @@ from qsim_ozaki.errors import QsimError
 
 SUMMARY = ("family", "qubits", "precision", "this, ms", "best other, ms", "ratio", "error")
 MODEL = (
-    *("family", "qubits", "precision", "steps, ms", "predicted", "passes"),
+    *("family", "qubits", "precision", "steps, ms", "pred / meas", "passes"),
     *("GB/s", "of peak", "Gflop/s", "of peak", "bound by"),
 )
 NOT_TIMED = "-"
@@ -128,6 +128,8 @@ def every_time(report: Report) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
 def show(report: Report, console: Console | None = None) -> None:
     """Prints summary and model as tables, and what was left out."""
     console = console or Console()
+    if not console.is_terminal:
+        console.width = 140  # a file or a pipe cuts nothing off
     for title, header, rows in (
         ("Time", SUMMARY, summary_rows(report)),
         ("Cost model", MODEL, model_rows(report)),
@@ -173,7 +175,7 @@ def markdown(report: Report) -> str:
         "`*`: run once, for it was far from the best; `~`: others used the machine meanwhile.",
         "## Cost model",
         markdown_table(MODEL, model_rows(report)),
-        "`steps` is the time inside the engine's steps, `predicted` the model's seconds over these; bytes and flops "
+        "`steps` is the time inside the engine's steps, `pred / meas` the model's seconds over these; bytes and flops "
         "are those that the model counts; `bound by` is the model's word for the longest step.",
         "## Every simulator, ms",
         markdown_table(header, rows),

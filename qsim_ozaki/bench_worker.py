@@ -14,11 +14,11 @@ import sys
 import time
 import warnings
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from qsim_ozaki.bench_process import machine_busy_seconds
 from qsim_ozaki.bench_record import OURS
 from qsim_ozaki.engine import Engine, State, select
 from qsim_ozaki.execute import execute
@@ -105,16 +105,6 @@ def describe_plan(plan: ProgramPlan) -> dict[str, Any]:
         "flops": total.flops,
         "steps": steps,
     }
-
-
-def machine_busy_seconds() -> float:
-    """CPU seconds this machine has been busy since it started, stolen ones included; 0 where it does not say."""
-    try:
-        with Path("/proc/stat").open(encoding="ascii") as lines:
-            fields = [int(field) for field in lines.readline().split()[1:9]]
-    except (OSError, ValueError):
-        return 0.0
-    return (sum(fields) - fields[3] - fields[4]) / os.sysconf("SC_CLK_TCK")
 
 
 def own_seconds() -> float:

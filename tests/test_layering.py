@@ -20,7 +20,18 @@ RULES = {
     "bench_record": (set(), set()),
     "bench_report": ({"bench_record", "errors"}, {"rich", "matplotlib"}),
     "bench_worker": (
-        {"bench_record", "peers", "circuits", "engine", "execute", "explain", "instructions", "ops", "options"}
+        {
+            "bench_process",
+            "bench_record",
+            "peers",
+            "circuits",
+            "engine",
+            "execute",
+            "explain",
+            "instructions",
+            "ops",
+            "options",
+        }
         | {"prepare", "program_plan"},
         {"numpy", "qiskit"},
     ),
