@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 import qsim_ozaki._cpu as _cpu
-from qsim_ozaki import calibrate
+from qsim_ozaki import cpu_calibrate
 from qsim_ozaki.cost import Device, amplitude_bytes
+from qsim_ozaki.cpu_program import tile_program
 from qsim_ozaki.engine import State
 from qsim_ozaki.errors import CapacityError
 from qsim_ozaki.ops import EMPTY, DenseBlock, HadamardPass, Kind, Op, Path, Prepare, Step, TilePass
@@ -40,7 +41,7 @@ class CpuEngine:
 
     def device(self) -> Device:
         """The calibrated record of this machine."""
-        return calibrate.cpu_device(self.threads, self.max_memory_bytes or available_memory_bytes())
+        return cpu_calibrate.cpu_device(self.threads, self.max_memory_bytes or available_memory_bytes())
 
     def allocate(self, num_qubits: int, precision: str) -> CpuState:
         """A new state |0...0>.
@@ -83,7 +84,7 @@ class CpuEngine:
     def _run_tile(
         self, state: State, qubits: Sequence[int], ops: Sequence[Op], zero_qubits: Sequence[int] = ()
     ) -> None:
-        program = calibrate.tile_program(state.num_qubits, qubits, state.precision, ops, zero_qubits)
+        program = tile_program(state.num_qubits, qubits, state.precision, ops, zero_qubits)
         program.run(_native(state), self.threads)
 
     def vector(self, state: State) -> NDArray[np.complexfloating]:

@@ -63,8 +63,9 @@ RULES = {
     "plan": ({"explain", "fuse", "cost", "ops", "moduli", "errors", "_cpu"}, {"numpy"}),
     "explain": ({"cost", "ops"}, set()),
     "fuse": ({"ops", "errors"}, {"numpy"}),
-    "cpu": ({"calibrate", "engine", "cost", "ops", "errors", "_cpu"}, {"numpy"}),
-    "calibrate": ({"cost", "ops", "_cpu"}, {"numpy", "platformdirs"}),
+    "cpu": ({"cpu_calibrate", "cpu_program", "engine", "cost", "ops", "errors", "_cpu"}, {"numpy"}),
+    "cpu_calibrate": ({"cpu_program", "cost", "ops", "_cpu"}, {"numpy", "platformdirs"}),
+    "cpu_program": ({"ops", "_cpu"}, {"numpy"}),
     "cuda": (
         {
             "cuda_program",

@@ -10,7 +10,7 @@ import os
 import platform
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -20,6 +20,7 @@ import platformdirs
 
 import qsim_ozaki._cpu as _cpu
 from qsim_ozaki.cost import Device
+from qsim_ozaki.cpu_program import tile_program
 from qsim_ozaki.ops import Kind, Op
 
 STATE_QUBITS = 22  # 64 MiB: beyond a core's caches, small enough to be quick
@@ -29,7 +30,6 @@ LINE_QUBITS = 4
 TILE = (0, 1, 2, 3, *range(ARITHMETIC_QUBITS - 8, ARITHMETIC_QUBITS))  # qubits of the measured operators
 SWEEPS_PER_LAYER = 4  # of rotations on TILE: the lanes, then three positions at a time
 REPEATS = 3
-KINDS = {Kind.DIAGONAL: 0, Kind.PERMUTATION: 1, Kind.HADAMARD: 2, Kind.UNITARY: 3}
 
 
 @cache
@@ -101,17 +101,6 @@ def _best_seconds(num_qubits: int, ops: Sequence[Op], precision: str, threads: i
         program.run(state, threads)
         times.append(time.perf_counter() - start)
     return min(times)
-
-
-def tile_program(
-    num_qubits: int, qubits: Iterable[int], precision: str, ops: Iterable[Op], zero_qubits: Iterable[int] = ()
-) -> _cpu.TileProgram:
-    """``ops`` as a program of the extension that runs inside tiles over ``qubits``."""
-    program = _cpu.TileProgram(num_qubits, list(qubits), list(zero_qubits), precision == "single")
-    for op in ops:
-        data = np.ascontiguousarray(op.data).reshape(-1)
-        program.add(KINDS[op.kind], op.targets, op.controls, op.ctrl_state, data, op.permutation)
-    return program
 
 
 def _extra_seconds(ops: Sequence[Op], precision: str, threads: int) -> float:
