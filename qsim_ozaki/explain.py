@@ -5,6 +5,7 @@ In: steps with predictions. Out: a table. It decides nothing.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 
@@ -95,7 +96,9 @@ def format_qubits(qubits: Sequence[int]) -> str:
 
 
 def format_bytes(count: float) -> str:
-    """Bytes with a binary unit."""
+    """Bytes with a binary unit, or as a power of two where there is none in use."""
+    if count >= 1 << 60:
+        return f"2^{math.log2(count):.0f} B"
     for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
         if count < 1024 or unit == "TiB":
             return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"

@@ -7,6 +7,7 @@ from concurrent.futures import ProcessPoolExecutor
 import numpy as np
 import pytest
 from distribution import assert_follows
+from pool_work import bell_counts
 from qiskit import ClassicalRegister, QuantumCircuit, QuantumRegister, transpile
 from qiskit.circuit import Clbit, Gate, Parameter, ParameterVector, Qubit
 from qiskit.circuit.library import RZGate, UCGate, UnitaryGate, XGate
@@ -266,10 +267,6 @@ def test_t40_conditions_on_wide_registers(width, value):
     (key,) = counts_of(circuit)
     assert key.split()[0] == "1"
     assert int(key.split()[1], 2) == (0 if value == "zero" else 1 << (width - 1))
-
-
-def bell_counts(seed):
-    return OzakiBackend(seed_simulator=seed).run(bell().measure_all(inplace=False)).result().get_counts()
 
 
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
