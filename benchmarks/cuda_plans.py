@@ -6,6 +6,7 @@ usage: cuda_plans.py OUT.pkl [N ...]
 import pickle
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 from qiskit import QuantumCircuit
@@ -79,11 +80,16 @@ def main():
                     start = time.perf_counter()
                     p = plan(ops, n, H200, PlanOptions(precision=precision, from_zero=from_zero))
                     seconds = time.perf_counter() - start
-                    plans[name, n, precision, from_zero] = (p.steps, p.prediction.seconds, p.prediction.passes, ops, p.final_position)
+                    forecast = p.prediction
+                    key = (name, n, precision, from_zero)
+                    plans[key] = (p.steps, forecast.seconds, forecast.passes, ops, p.final_position)
                     kinds = " ".join(type(s).__name__[0] for s in p.steps)
-                    print(f"{name} n={n} {precision} zero={from_zero}: {p.prediction.passes:.2f} passes {p.prediction.seconds * 1e3:.1f} ms, planned in {seconds:.2f} s: {kinds}")
-    with open(out, "wb") as file:
-        pickle.dump(plans, file)
+                    print(
+                        *key,
+                        f"{forecast.passes:.2f} passes {forecast.seconds * 1e3:.1f} ms, planned in {seconds:.2f} s:",
+                        kinds,
+                    )
+    Path(out).write_bytes(pickle.dumps(plans))
 
 
 if __name__ == "__main__":

@@ -34,12 +34,13 @@ INSTANCES = {"double": jit.DOUBLE, "single": jit.SINGLE}
 DTYPES: dict[str, type[np.complexfloating]] = {"double": np.complex128, "single": np.complex64}
 POOLED_BYTES = 64 << 20  # larger states come straight from the driver and go straight back
 PRODUCT_ELEMENTS = 1 << 26  # of one part of a library product: 1 GiB each way in complex128
+BLOCKS_PER_PROCESSOR = 2  # what registers allow; each block then fetches its next tile behind its arithmetic
 CACHED_PROGRAMS = 256
 TABLE_BITS = 11  # of each of the tables that a product state is made of
 
 
 class CudaState:
-    """Amplitudes in GPU memory; index bit q is qubit q. Tiny states are padded with zeros to the registers of one thread."""
+    """Amplitudes in GPU memory; index bit q is qubit q. Tiny states are padded with zeros to one thread's registers."""
 
     def __init__(self, num_qubits: int, precision: str, amps: Any) -> None:
         self.num_qubits = num_qubits
@@ -239,8 +240,10 @@ class CudaEngine:
         threads, shared = 1 << (size - shape.register_qubits), shape.amp_bytes << size
         instance = INSTANCES[state.precision]
 
+        blocks = min(program.num_tiles, self.num_processors * BLOCKS_PER_PROCESSOR)
+
         def run(target: CudaState, _keep: Any = tables) -> None:
-            self.launch("tile_exec", instance, program.num_tiles, threads, (target.amps, words, geometry), shared)
+            self.launch("tile_exec", instance, blocks, threads, (target.amps, words, geometry), shared)
 
         return run
 
@@ -322,7 +325,8 @@ def create(threads: int = 0, max_memory_bytes: int = 0) -> CudaEngine:
         import cupy
     except ImportError as error:
         raise EngineError(
-            f'engine "cuda" needs CuPy: {error}. Install it with: pip install "qsim-ozaki[cuda13]" (or cuda12), or use engine="cpu".'
+            f'engine "cuda" needs CuPy: {error}. Install it with: pip install "qsim-ozaki[cuda13]" (or cuda12), '
+            'or use engine="cpu".'
         ) from error
     try:
         count = cupy.cuda.runtime.getDeviceCount()

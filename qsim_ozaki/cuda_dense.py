@@ -1,6 +1,6 @@
 """Tables for dense blocks on a GPU: matrix fragments, places in a tile, parts for a library product.
 
-In: targets, controls, a matrix. Out: NumPy arrays and records as `dense_block.cu` and `block_gather.cu` read them. It needs no GPU.
+In: targets, controls, a matrix. Out: arrays and records as `dense_block.cu` and `block_gather.cu` read them. No GPU.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def sorted_matrix(matrix: ComplexArray, targets: Sequence[int]) -> ComplexArray:
 
 
 def fragments(matrix: ComplexArray) -> ComplexArray:
-    """Real and imaginary parts in the order in which lanes of m16n8k16 hold A: [row block, column block, part, vector, lane].
+    """Real and imaginary parts as lanes of m16n8k16 hold A: [row block, column block, part, vector, lane].
 
     Each double2 holds the entries of rows g and g + 8 in column 4 i + t, for lane 4 g + t and vector i.
     """

@@ -62,7 +62,7 @@ def lower(ops: Sequence[Op], register_qubits: int) -> list[Item]:
 
 
 def angles_of(values: ComplexArray) -> list[int]:
-    """``2**64 * arg(value) / (2 pi)`` of each unit-modulus value, as integers modulo one turn; exact for +-1 and +-i."""
+    """``2**64 * arg(value) / (2 pi)`` of each unit-modulus value, as integers modulo a turn; exact for +-1 and +-i."""
     turns = np.arctan2(values.imag, values.real) / (2 * np.pi)
     return [round(t * TURN) % TURN for t in turns.tolist()]
 
@@ -180,7 +180,7 @@ def _permutation(op: Op) -> Iterator[Item]:
 
 
 def _flips(permutation: list[int]) -> list[tuple[int, int | None]]:
-    """A permutation of 2 or 4 states as flips (target bit, controlling bit): all of them are affine, so some word exists."""
+    """A permutation of 2 or 4 states as flips (target bit, controlling bit); all are affine, so some word exists."""
     size = len(permutation)
     moves: list[tuple[int, int | None]] = [(0, None)] if size == 2 else [(0, None), (1, None), (0, 1), (1, 0)]
     found: dict[tuple[int, ...], list[tuple[int, int | None]]] = {tuple(range(size)): []}

@@ -1,6 +1,6 @@
 """Probabilities and samples of a state in GPU memory, with bounded scratch.
 
-In: an engine and a state. Out: host arrays of probabilities and basis states. It never changes the state nor copies it whole.
+In: an engine and a state. Out: host arrays of probabilities and basis states. It never copies the state whole.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A tile pass packed into the words that `tile_exec.cu` reads.
 
-In: a tile's qubits, ops, the state's width and precision. Out: a `TileProgram` of NumPy arrays. It needs no GPU and launches nothing.
+In: a tile's qubits, ops, the state's width and precision. Out: a `TileProgram` of NumPy arrays. It needs no GPU.
 """
 
 from __future__ import annotations
@@ -17,9 +17,11 @@ from qsim_ozaki.cuda_schedule import Phase, Phases, schedule
 from qsim_ozaki.ops import ComplexArray, Op
 
 END, EXCHANGE, PERMUTE, MATRIX_ALL, PHASE_TABLE, FACTOR, SIGN, DIAGONAL, SCALE = range(9)
+PREFETCH, HADAMARD_ALL, ROTATE_ALL = range(9, 12)
 HADAMARD, ROTATE, ROTATE_FAR, FLIP, MATRIX2, MATRIX4 = 16, 24, 32, 40, 48, 64
 MAX_SELECT = 6  # a table of phases has at most 2**6 columns: 16 KiB, which stays in L1
 RUN_TOLERANCE = 1 << 10  # 2**-54 of a turn: below the rounding of the phases themselves
+LEAST_COS = 2.0**-10  # below, a rotation is written with its cotangent: its factor would eat the range
 SQRT_HALF = 0.7071067811865476
 
 
@@ -101,7 +103,7 @@ def compile_tile(
 
 
 def swizzle(index: NDArray[np.int64] | int, line: int) -> NDArray[np.int64]:
-    """Slot of a tile index: linear over GF(2), and 8 lanes that differ in 3 positions of distinct residue hit distinct banks."""
+    """Slot of a tile index, linear over GF(2): lanes that differ in positions of distinct residue hit distinct banks."""
     e = np.asarray(index, np.int64)
     low = (1 << line) - 1
     return np.asarray(e ^ (e >> line & low) ^ (e >> 2 * line & low) ^ (e >> 3 * line & low), np.int64)
@@ -124,23 +126,83 @@ class _Packer:
     scale: float = 1.0
 
     def pack(self, phases: list[Phase]) -> TileProgram:
+        """Every phase's work between exchanges; the next tile is fetched once shared memory is free of this one."""
         load = self._layout(phases[0], outer=True)
+        last_use = max([0, *(i for i, phase in enumerate(phases) if self._shares(phase))])
         for i, phase in enumerate(phases):
             if i:
-                self._op(EXCHANGE, 0, 0, 0, self._layout(phase, outer=i == len(phases) - 1))
-            for work in phase.work:
-                if isinstance(work, Phases):
-                    self._phases(work.terms, phase.registers)
-                else:
-                    self._item(work, phase.registers)
+                self._op(EXCHANGE, 0, self._layout(phase, outer=i == len(phases) - 1))
+            if i == len(phases) - 1 and last_use != i:
+                self._op(PREFETCH)
+            self._work(phase)
+            if i == len(phases) - 1 and last_use == i:
+                self._op(PREFETCH)
         self._op(END)
+        self._op(END)  # the kernel reads one operator ahead
+        self.data += [0] * (-len(self.data) % 4)
         first = len(self.data)
         words = np.array(self.data + self.ops, np.uint64)
         num_tiles = 1 << (self.num_qubits - len(self.tile) - len(self.zero_qubits))
         return TileProgram(words, self.tables, num_tiles, self.tile, self.zero_qubits, load, first, self.scale)
 
-    def _op(self, code: int, arg: int = 0, w1: int = 0, w2: int = 0, w3: int = 0) -> None:
-        self.ops += [code | arg << 32, w1, w2, w3]
+    def _shares(self, phase: Phase) -> bool:
+        """Whether work of ``phase`` may go through shared memory."""
+        return any(isinstance(w, Item) and (w.kind == "permute" or len(w.qubits) > 2) for w in phase.work)
+
+    def _work(self, phase: Phase) -> None:
+        """All of a phase; a run of rotations (or of H) that covers every register is one operator."""
+        work = list(phase.work)
+        while work:
+            run = [w for w in work[: len(phase.registers)] if isinstance(w, Item) and w.kind == "hadamard"]
+            if len(run) == len(phase.registers) == len({w.mixed for w in run}):
+                self.scale *= SQRT_HALF ** len(run)
+                self._op(HADAMARD_ALL)
+                self._rescale()
+                work = work[len(run) :]
+                continue
+            taken = self._rotations(work, phase.registers)
+            if not taken:
+                taken = 1
+                first = work[0]
+                if isinstance(first, Phases):
+                    self._phases(first.terms, phase.registers)
+                else:
+                    self._item(first, phase.registers)
+            work = work[taken:]
+
+    def _rotations(self, work: list[Item | Phases], registers: tuple[int, ...]) -> int:
+        """One operator for the rotations at the head of ``work`` if they cover most registers; how many it took."""
+        tangents = dict.fromkeys(registers, 0.0)
+        scale = 1.0
+        taken = 0
+        seen: set[int] = set()
+        for item in work:
+            if not isinstance(item, Item) or item.kind != "rotate" or item.mixed in seen:
+                break
+            cos, sin = item.angle
+            if abs(cos) < LEAST_COS:
+                break
+            seen.add(item.mixed)
+            tangents[item.qubits[0]] = sin / cos
+            scale *= cos
+            taken += 1
+        if taken < len(registers) - 1:
+            return 0
+        self.scale *= scale
+        self._op(ROTATE_ALL, 0, self._put([float_bits(t) for t in tangents.values()]))
+        self._rescale()
+        return taken
+
+    def _rescale(self) -> None:
+        """Multiplies the collected factor in before it can underflow (and the amplitudes overflow)."""
+        if abs(self.scale) < self.shape.least_scale:
+            self._op(SCALE, 0, self._put([float_bits(self.scale)]))
+            self.scale = 1.0
+
+    def _op(self, code: int, arg: int = 0, at: int = 0) -> None:
+        assert arg < 1 << 24, f"operator {code} has too many terms"
+        assert at < 1 << 32, "the program is too long"
+        self.ops.append(code | arg << 8 | at << 32)
 
     def _put(self, words: Sequence[int]) -> int:
         """Appends data on a 32-byte boundary; returns its word index."""
@@ -149,15 +211,15 @@ class _Packer:
         self.data += words
         return at
 
-    def _put_amps(self, values: ComplexArray) -> int:
+    def _amps(self, values: ComplexArray) -> list[int]:
         kind = np.complex128 if self.shape.amp_bytes == 16 else np.complex64
-        words = np.ascontiguousarray(values.reshape(-1), kind).view(np.uint64)
-        return self._put(words.tolist())
+        words: list[int] = np.ascontiguousarray(values.reshape(-1), kind).view(np.uint64).tolist()
+        return words
 
     def _layout(self, phase: Phase, outer: bool) -> int:
         """Strides and slots of the register bits, then offset and slot per thread.
 
-        Threads take the other positions ascending where the layout touches the state, else such that no bank is hit twice.
+        Threads take the other positions ascending where the layout touches the state, else so that banks differ.
         """
         line = self.shape.line_qubits
         registers = [self.tile.index(q) for q in phase.registers]
@@ -183,7 +245,7 @@ class _Packer:
         arg = 0
         for b, q in enumerate(registers):
             if mask >> q & 1:
-                arg |= 1 << b | (value >> q & 1) << (8 + b)
+                arg |= 1 << b | (value >> q & 1) << (5 + b)
                 mask &= ~(1 << q)
         return arg, mask, value & mask
 
@@ -194,36 +256,34 @@ class _Packer:
             self._op(HADAMARD + registers.index(item.qubits[0]))
         elif item.kind == "rotate":
             cos, sin = item.angle
-            near = abs(cos) >= abs(sin)
+            near = abs(cos) >= LEAST_COS
             self.scale *= cos if near else sin
-            family = ROTATE if near else ROTATE_FAR
-            self._op(family + registers.index(item.qubits[0]), 0, float_bits(sin / cos if near else cos / sin))
+            tangent = self._put([float_bits(sin / cos if near else cos / sin)])
+            self._op((ROTATE if near else ROTATE_FAR) + registers.index(item.qubits[0]), 0, tangent)
         elif item.kind == "flip":
-            self._op(FLIP + registers.index(item.qubits[0]), arg, mask, value)
+            self._op(FLIP + registers.index(item.qubits[0]), arg, self._put([mask, value]))
         elif item.kind == "matrix":
             self._matrix(item, registers)
         else:
             self._lookup(item, registers)
-        if abs(self.scale) < self.shape.least_scale:
-            self._op(SCALE, 0, float_bits(self.scale))
-            self.scale = 1.0
+        self._rescale()
 
     def _matrix(self, item: Item, registers: tuple[int, ...]) -> None:
         assert item.data is not None
         arg, mask, value = self._split(item.condition, registers)
         bits = [registers.index(q) for q in item.qubits]
         if len(bits) == 1:
-            self._op(MATRIX2 + bits[0], arg, mask, value, self._put_amps(item.data))
+            self._op(MATRIX2 + bits[0], arg, self._put([mask, value, *self._amps(item.data)]))
         elif len(bits) == 2:
             matrix = item.data
             if bits[0] > bits[1]:
                 swap = [0, 2, 1, 3]
                 matrix = matrix[np.ix_(swap, swap)]
             low, high = sorted(bits)
-            self._op(MATRIX4 + 8 * low + high, arg, mask, value, self._put_amps(matrix))
+            self._op(MATRIX4 + 8 * low + high, arg, self._put([mask, value, *self._amps(matrix)]))
         else:
             full = self._embed(item.data, bits, arg)
-            self._op(MATRIX_ALL, 0, mask, value, self._put_amps(full))
+            self._op(MATRIX_ALL, 0, self._put([mask, value, *self._amps(full)]))
 
     def _embed(self, matrix: ComplexArray, bits: list[int], arg: int) -> ComplexArray:
         """The matrix on all register bits; identity where the register part of the condition fails."""
@@ -232,7 +292,7 @@ class _Packer:
         inner = sum((index >> b & 1) << j for j, b in enumerate(bits))
         outer = index & ~sum(1 << b for b in bits)
         same = outer[:, None] == outer[None, :]
-        acts = (index & (arg & 31)) == (arg >> 8 & 31)
+        acts = (index & (arg & 31)) == (arg >> 5 & 31)
         full = np.where(same & acts[:, None], matrix[np.ix_(inner, inner)], 0)
         return np.asarray(full + np.diag(~acts).astype(complex), complex)
 
@@ -243,19 +303,19 @@ class _Packer:
         k = len(item.qubits)
         parts = [1 << item.qubits.index(q) if q in item.qubits else 0 for q in registers]
         positions = [64 if q in registers else q for q in item.qubits]
-        words = [0, 0, *parts, *positions]
+        words = [mask, value, 0, 0, *parts, *positions]
         if item.kind == "permute":
             line, size = self.shape.line_qubits, self.shape.amp_bytes
             words += [int(swizzle(1 << self.tile.index(q), line)) * size for q in item.qubits]
         at = self._put(words)
         kind = np.complex128 if self.shape.amp_bytes == 16 else np.complex64
-        self.tables.append((at, np.ascontiguousarray(item.data, kind)))
+        self.tables.append((at + 2, np.ascontiguousarray(item.data, kind)))
         if item.sources is not None:
-            self.tables.append((at + 1, np.ascontiguousarray(item.sources, np.uint32)))
-        self._op(PERMUTE if item.kind == "permute" else DIAGONAL, arg | k << 16, mask, value, at)
+            self.tables.append((at + 3, np.ascontiguousarray(item.sources, np.uint32)))
+        self._op(PERMUTE if item.kind == "permute" else DIAGONAL, arg | k << 10, at)
 
     def _phases(self, terms: dict[int, int], registers: tuple[int, ...]) -> None:
-        """Phases by register part: few selecting qubits go into one table, half turns flip signs, the rest sums angles per thread."""
+        """Phases by register part: few selecting qubits make one table, half turns flip signs, the rest sums angles."""
         inside = sum(1 << q for q in registers)
         groups: dict[int, dict[int, int]] = {}
         for key, angle in terms.items():
@@ -285,22 +345,28 @@ class _Packer:
             key_bits = sum(1 << b for b, q in enumerate(bits) if key >> q & 1)
             total[(index & key_bits) == key_bits] += np.uint64(angle)  # wraps modulo one turn
         positions = sum(q << 8 * i for i, q in enumerate(chosen))
-        self._op(PHASE_TABLE, len(chosen), positions, 0, self._put_amps(phases_of(total.tolist())))
+        phases = (
+            phases_of(total.tolist()).reshape(1 << len(chosen), -1).T
+        )  # lanes that select differently read neighbours
+        needed = [r for r, row in enumerate(phases) if not np.all(row == 1)]
+        if 2 * len(needed) >= len(phases):
+            needed = list(range(len(phases)))  # a product by one is cheaper than a branch around it
+        self._op(PHASE_TABLE, len(chosen), self._put([sum(1 << r for r in needed), positions, *self._amps(phases)]))
 
     def _factor(self, code: int, part: int, group: dict[int, int], registers: tuple[int, ...]) -> None:
         constant = group.get(0, 0)
-        words: list[int] = []
+        words = [constant, 0]
         for start, length, angle in _runs_of({k: a for k, a in group.items() if k.bit_count() == 1}):
             words += [0, angle, (1 << length) - 1, start]
         for key, angle in group.items():
             if key.bit_count() > 1:
                 words += [key, angle, 0, 1 << 32]
         mask = sum(1 << b for b, q in enumerate(registers) if part >> q & 1)
-        self._op(code, mask | len(words) // 4 << 8, constant, 0, self._put(words))
+        self._op(code, mask | (len(words) - 2) // 4 << 5, self._put(words))
 
 
 def _runs_of(singles: dict[int, int]) -> list[tuple[int, int, int]]:
-    """Single-bit angles as (lowest qubit, length, angle of the lowest): consecutive qubits whose angle doubles are one product."""
+    """Single-bit angles as (lowest qubit, length, its angle): qubits whose angle doubles are one product."""
     runs: list[tuple[int, int, int]] = []
     for key in sorted(singles):
         q, angle = key.bit_length() - 1, singles[key]

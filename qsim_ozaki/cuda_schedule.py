@@ -1,6 +1,6 @@
 """Order inside a tile pass: which qubits sit in registers when, and which phases are multiplied in when.
 
-In: `Item` objects. Out: `Phase` objects, each a register set and what is done while it is in registers. It packs nothing.
+In: `Item` objects. Out: `Phase` objects, each a register set and what is done meanwhile. It packs nothing.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def schedule(items: Sequence[Item], tile: Sequence[int], register_qubits: int, l
         items: in order; mixed qubits are in ``tile``.
         tile: qubits of the tile, ascending.
         register_qubits: qubits a phase holds in registers.
-        line_qubits: the lowest qubits, which the first and the last phase leave to the lanes so that memory accesses are whole lines.
+        line_qubits: the lowest qubits; the first and the last phase leave them to the lanes, for whole lines.
     """
     lines = (1 << line_qubits) - 1 if len(tile) >= register_qubits + line_qubits else 0
     pending: dict[int, int] = {}
@@ -110,7 +110,7 @@ def _reach(todo: list[Item], registers: int) -> int:
 
 
 def _choose(todo: list[Item], tile: Sequence[int], count: int, avoid: int) -> int:
-    """Greedy growth: add the targets of the item that lets most others run; ties go to line qubits, to be done with them early."""
+    """Greedy growth: add the targets of the item that lets most others run; ties go to the lowest qubits."""
     ready = _ready_masks(todo)
     chosen = 0
     for forbidden in (avoid, 0) if avoid else (0,):
@@ -179,5 +179,6 @@ def _take(pending: dict[int, int], need: int, registers: int) -> dict[int, int]:
         return {}
     for key in taken:
         outside |= key & ~registers
-    taken += [key for key in pending if not key & need and not key & ~(registers | outside)]
+    # A global phase waits for the end of the pass: alone, it costs a product for every amplitude.
+    taken += [key for key in pending if key and not key & need and not key & ~(registers | outside)]
     return {key: pending.pop(key) for key in taken}

@@ -105,7 +105,7 @@ def compile_kernel(name: str, instance: Mapping[str, str], architecture: int) ->
         known = ", ".join(f"sm_{a}" for a in kernel.architectures)
         raise EngineError(f"kernel {name} has no code for sm_{architecture}; it is built for {known}")
     source = (SOURCES / kernel.file).read_text()
-    return _nvrtc().compile(source, kernel.file, options(kernel, instance, architecture))
+    return nvrtc().compile(source, kernel.file, options(kernel, instance, architecture))
 
 
 @cache
@@ -150,7 +150,7 @@ def nearest_architecture(compute_capability: int) -> int:
 def _cache_file(name: str, opts: tuple[str, ...]) -> Path:
     from platformdirs import user_cache_path
 
-    key = hashlib.sha256("\0".join((sources_hash(), _nvrtc().version, *opts)).encode()).hexdigest()[:32]
+    key = hashlib.sha256("\0".join((sources_hash(), nvrtc().version, *opts)).encode()).hexdigest()[:32]
     return user_cache_path("qsim-ozaki") / "cubin" / f"{name}-{key}.cubin"
 
 
@@ -204,7 +204,12 @@ class _Nvrtc:
 
 
 @cache
-def _nvrtc() -> _Nvrtc:
+def nvrtc() -> _Nvrtc:
+    """The NVRTC library, found once.
+
+    Raises:
+        EngineError: it is not installed, with the way out.
+    """
     for candidate in _nvrtc_candidates():
         try:
             return _Nvrtc(ctypes.CDLL(candidate))

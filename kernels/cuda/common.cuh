@@ -76,6 +76,14 @@ __device__ __forceinline__ float2 load_amp(const float2* p) {
     return v;
 }
 
+// One amplitude from the state to shared memory without passing through registers.
+__device__ __forceinline__ void copy_async(void* shared, const double2* from) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"((unsigned)__cvta_generic_to_shared(shared)), "l"(from) : "memory");
+}
+__device__ __forceinline__ void copy_async(void* shared, const float2* from) {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 8;" ::"r"((unsigned)__cvta_generic_to_shared(shared)), "l"(from) : "memory");
+}
+
 // Spreads the bits of `value` over the qubits outside the runs: opens a gap of `length` zero bits at each `start`, ascending.
 struct Runs {
     unsigned count;

@@ -34,10 +34,6 @@ __device__ __forceinline__ void mma(double (&c)[4], const double2 (&a)[4], const
           "d"(b[2]), "d"(b[3]));
 }
 
-__device__ __forceinline__ void copy_async(double* shared, const double2* global) {
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"((unsigned)__cvta_generic_to_shared(shared)), "l"(global) : "memory");
-}
-
 extern "C" __global__ void __launch_bounds__(kThreads, QSIM_K >= 8 ? 1 : 2)
 dense_block(double2* __restrict__ state, const double2* __restrict__ matrix, const index_t* __restrict__ places,
             const __grid_constant__ DenseTile tiles) {

@@ -1,40 +1,51 @@
 // tile_gates.cuh -- the operators of tile_exec.cu on the amplitudes that a thread holds in registers.
 // Register index r has bit b for the tile position that the current layout put into register b. Array indices are compile-time.
-// Conditions: an operator acts where (basis state & w1) == w2 and (r & register_mask) == register_value.
+// Conditions: an operator acts where (basis state & mask) == value, two words at `at`, and (r & register mask) == register value, in arg.
 #pragma once
 #include "common.cuh"
 
 // Codes as in cuda_program.py; families have one code per register bit b, or per pair a < b.
 enum Code : unsigned {
     kEnd = 0,
-    kExchange = 1,     // w3 layout
-    kPermute = 2,      // w1, w2 condition, w3 data: any permutation with phases inside the tile
-    kMatrixAll = 3,    // w1, w2 condition, w3 matrix on all register qubits
-    kPhaseTable = 4,   // arg number of selecting qubits, w1 their positions, w3 2^arg tables of kAmps phases
-    kFactor = 5,       // arg register mask and number of terms, w1 angle, w3 terms
-    kSign = 6,         // the same, where every angle is a half turn
-    kDiagonal = 7,     // any diagonal, looked up in memory
-    kScale = 8,        // w1 real factor
-    kHadamard = 16,    // + b
-    kRotate = 24,      // + b: y0 = x0 - t x1, y1 = x1 + t x0, w1 = t
-    kRotateFar = 32,   // + b: y0 = t x0 - x1, y1 = x0 + t x1
-    kFlip = 40,        // + b: x0 <-> x1
-    kMatrix2 = 48,     // + b: w3 2x2 matrix
-    kMatrix4 = 64,     // + 8 a + b: w3 4x4 matrix, bit a is matrix bit 0
+    kExchange = 1,     // at: layout
+    kPermute = 2,      // at: condition, data: any permutation with phases inside the tile
+    kMatrixAll = 3,    // at: condition, matrix on all register qubits
+    kPhaseTable = 4,    // arg: number of selecting qubits; at: mask of register indices, qubits' positions, phases[r][selected]
+    kFactor = 5,        // arg: register mask, number of terms; at: angle, 0, terms
+    kSign = 6,          // the same, where every angle is a half turn
+    kDiagonal = 7,      // at: condition, data: any diagonal, looked up in memory
+    kScale = 8,         // at: real factor
+    kPrefetch = 9,      // shared memory is free from here on: the next tile may come in
+    kHadamardAll = 10,  // H on every register qubit
+    kRotateAll = 11,    // at: t of every register qubit
+    kHadamard = 16,     // + b
+    kRotate = 24,       // + b: y0 = x0 - t x1, y1 = x1 + t x0, at: t
+    kRotateFar = 32,    // + b: y0 = t x0 - x1, y1 = x0 + t x1
+    kFlip = 40,         // + b: x0 <-> x1, at: condition
+    kMatrix2 = 48,      // + b: at: condition, 2x2 matrix
+    kMatrix4 = 64,      // + 8 a + b: at: condition, 4x4 matrix, bit a is matrix bit 0
 };
+constexpr unsigned kEvery = kAmps == 32 ? 0xffffffffu : 0xffffu;
 constexpr int kThreadTable = kIsDouble ? 8 : 10;  // words before the (offset, slot) pairs of a layout record
 
 using Amps = amp_t[kAmps];
 
+// One word: code (8 bits), arg (24 bits) and `at` (32 bits, the word index of its data).
 struct Op {
-    unsigned code, arg;
-    index_t w1, w2, w3;
+    unsigned head, at;
 };
+__device__ __forceinline__ unsigned code_of(const Op& op) { return op.head & 255; }
+__device__ __forceinline__ unsigned arg_of(const Op& op) { return op.head >> 8; }
+
+// Data that follows a condition starts two words later.
+__device__ __forceinline__ bool holds(const index_t* condition, index_t base) {
+    const ulonglong2 c = __ldg(reinterpret_cast<const ulonglong2*>(condition));
+    return (base & c.x) == c.y;
+}
 
 __device__ __forceinline__ Op fetch(const index_t* word) {
-    ulonglong2 first = __ldg(reinterpret_cast<const ulonglong2*>(word));
-    ulonglong2 second = __ldg(reinterpret_cast<const ulonglong2*>(word) + 1);
-    return {(unsigned)first.x, (unsigned)(first.x >> 32), first.y, second.x, second.y};
+    const index_t w = __ldg(word);
+    return {(unsigned)w, (unsigned)(w >> 32)};
 }
 
 // Hides a value's origin, or the compiler tests all register indices against it once before the switch and keeps the results.
@@ -54,6 +65,15 @@ __device__ __forceinline__ long long gray_step(const index_t* strides, int i) {
     const int changed = gray(i) ^ gray(i + 1), bit = changed == 1 ? 0 : changed == 2 ? 1 : changed == 4 ? 2 : changed == 8 ? 3 : 4;
     const long long stride = (long long)__ldg(strides + bit);
     return gray(i + 1) & changed ? stride : -stride;
+}
+
+__device__ __forceinline__ real_t real_at(const index_t* program, const Op& op) {
+    return (real_t)__ldg(reinterpret_cast<const double*>(program + op.at));
+}
+
+__device__ __forceinline__ void scale_all(Amps& a, real_t factor) {
+#pragma unroll
+    for (int r = 0; r < kAmps; ++r) a[r] = {a[r].x * factor, a[r].y * factor};
 }
 
 template <int B, class Pair>
@@ -93,9 +113,9 @@ __device__ __forceinline__ void rotate_far(Amps& a, real_t t) {
 }
 
 template <int B>
-__device__ __forceinline__ void flip(Amps& a, const Op& op, index_t base) {
-    const bool on = (base & op.w1) == op.w2;
-    const unsigned mask = hidden(op.arg & 31), value = (op.arg >> 8) & 31;
+__device__ __forceinline__ void flip(Amps& a, const index_t* program, const Op& op, index_t base) {
+    const bool on = holds(program + op.at, base);
+    const unsigned mask = hidden(arg_of(op) & 31), value = (arg_of(op) >> 5) & 31;
     each_pair<B>(a, [=](amp_t& x0, amp_t& x1, int r) {
         const bool swap = on && (r & mask) == value;
         amp_t y0 = {swap ? x1.x : x0.x, swap ? x1.y : x0.y};
@@ -106,9 +126,9 @@ __device__ __forceinline__ void flip(Amps& a, const Op& op, index_t base) {
 
 template <int B>
 __device__ __forceinline__ void matrix2(Amps& a, const index_t* program, const Op& op, index_t base) {
-    if ((base & op.w1) != op.w2) return;
-    const unsigned mask = hidden(op.arg & 31), value = (op.arg >> 8) & 31;
-    const amp_t* m = reinterpret_cast<const amp_t*>(program + op.w3);
+    if (!holds(program + op.at, base)) return;
+    const unsigned mask = hidden(arg_of(op) & 31), value = (arg_of(op) >> 5) & 31;
+    const amp_t* m = reinterpret_cast<const amp_t*>(program + op.at + 2);
     const amp_t m00 = __ldg(m), m01 = __ldg(m + 1), m10 = __ldg(m + 2), m11 = __ldg(m + 3);
     each_pair<B>(a, [=](amp_t& x0, amp_t& x1, int r) {
         if ((r & mask) == value) {
@@ -122,13 +142,37 @@ __device__ __forceinline__ void matrix2(Amps& a, const index_t* program, const O
     });
 }
 
+template <int N>
+__device__ __forceinline__ void rotate_all(amp_t (&a)[N], const index_t* program, const Op& op) {
+    const double* t = reinterpret_cast<const double*>(program + op.at);
+    rotate<0>(a, (real_t)__ldg(t));
+    rotate<1>(a, (real_t)__ldg(t + 1));
+    rotate<2>(a, (real_t)__ldg(t + 2));
+    rotate<3>(a, (real_t)__ldg(t + 3));
+    if constexpr (N > 16) rotate<4>(a, (real_t)__ldg(t + 4));
+}
+
+template <int N>
+__device__ __forceinline__ void hadamard_all(amp_t (&a)[N]) {
+    hadamard<0>(a);
+    hadamard<1>(a);
+    hadamard<2>(a);
+    hadamard<3>(a);
+    if constexpr (N > 16) hadamard<4>(a);
+}
+
+template <int A, int B>
+__device__ __forceinline__ constexpr int place4(int j) {
+    return (j & 1 ? 1 << A : 0) | (j & 2 ? 1 << B : 0);
+}
+
 // A < B; matrix index bit 0 is register bit A.
 template <int A, int B>
 __device__ __forceinline__ void matrix4(Amps& a, const index_t* program, const Op& op, index_t base) {
-    if ((base & op.w1) != op.w2) return;
-    const unsigned mask = hidden(op.arg & 31), value = (op.arg >> 8) & 31;
-    const amp_t* m = reinterpret_cast<const amp_t*>(program + op.w3);
-    constexpr int kRest = (kAmps - 1) & ~(1 << A) & ~(1 << B);
+    if (!holds(program + op.at, base)) return;
+    const amp_t* m = reinterpret_cast<const amp_t*>(program + op.at + 2);
+    const unsigned mask = hidden(arg_of(op) & 31), value = (arg_of(op) >> 5) & 31;
+    constexpr int kRest = (kAmps - 1) & ~place4<A, B>(3);
 #pragma unroll
     for (int r = 0; r < kAmps; ++r) {
         if ((r & ~kRest) == 0 && (r & mask) == value) {
@@ -136,32 +180,43 @@ __device__ __forceinline__ void matrix4(Amps& a, const index_t* program, const O
 #pragma unroll
             for (int row = 0; row < 4; ++row) {
                 y[row] = cmul(a[r], __ldg(m + row * 4));
-                cfma(y[row], a[r | (1 << A)], __ldg(m + row * 4 + 1));
-                cfma(y[row], a[r | (1 << B)], __ldg(m + row * 4 + 2));
-                cfma(y[row], a[r | (1 << A) | (1 << B)], __ldg(m + row * 4 + 3));
+#pragma unroll
+                for (int column = 1; column < 4; ++column) cfma(y[row], a[r | place4<A, B>(column)], __ldg(m + row * 4 + column));
             }
-            a[r] = y[0];
-            a[r | (1 << A)] = y[1];
-            a[r | (1 << B)] = y[2];
-            a[r | (1 << A) | (1 << B)] = y[3];
+#pragma unroll
+            for (int row = 0; row < 4; ++row) a[r | place4<A, B>(row)] = y[row];
         }
     }
 }
 
-// a[r] *= table[bits of the basis state at the selecting qubits][r]
+// a[r] *= phases[r][bits of the basis state at the selecting qubits]: lanes that select differently read neighbours.
 __device__ __forceinline__ void phase_table(Amps& a, const index_t* program, const Op& op, index_t base) {
+    const unsigned bits = arg_of(op);
+    const index_t positions = __ldg(program + op.at + 1);
     unsigned select = 0;
-    for (unsigned i = 0; i < op.arg; ++i) select |= (unsigned)((base >> ((op.w1 >> (8 * i)) & 255)) & 1) << i;
-    const amp_t* table = reinterpret_cast<const amp_t*>(program + op.w3) + select * kAmps;
+    for (unsigned i = 0; i < bits; ++i) select |= (unsigned)((base >> ((positions >> (8 * i)) & 255)) & 1) << i;
+    const unsigned needed = hidden((unsigned)__ldg(program + op.at));  // register indices whose phase is not 1
+    const amp_t* table = reinterpret_cast<const amp_t*>(program + op.at + 2) + select;
+    if (kIsDouble && needed == kEvery) {  // one branch per 8, so that several loads are in flight, but not so many that registers spill
+        const unsigned every = hidden(needed);
 #pragma unroll
-    for (int r = 0; r < kAmps; ++r) a[r] = cmul(a[r], __ldg(table + r));
+        for (int first = 0; first < kAmps; first += 8)
+            if ((every >> first) & 1) {
+#pragma unroll
+                for (int r = first; r < first + 8; ++r) a[r] = cmul(a[r], __ldg(table + (r << bits)));
+            }
+    } else {
+#pragma unroll
+        for (int r = 0; r < kAmps; ++r)
+            if ((needed >> r) & 1) a[r] = cmul(a[r], __ldg(table + (r << bits)));
+    }
 }
 
-// angle = w1 + sum over terms where (base & require) == require of (((base >> shift) & mask) | one) * multiplier, modulo one turn.
+// angle = constant + sum over terms where (base & require) == require of (((base >> shift) & mask) | one) * multiplier, modulo one turn.
 __device__ __forceinline__ index_t total_angle(const index_t* program, const Op& op, index_t base) {
-    index_t angle = op.w1;
-    const ulonglong2* term = reinterpret_cast<const ulonglong2*>(program + op.w3);
-    for (unsigned i = 0; i < op.arg >> 8; ++i) {
+    index_t angle = __ldg(program + op.at);
+    const ulonglong2* term = reinterpret_cast<const ulonglong2*>(program + op.at + 2);
+    for (unsigned i = 0; i < arg_of(op) >> 5; ++i) {
         ulonglong2 first = __ldg(term + 2 * i), second = __ldg(term + 2 * i + 1);  // require, multiplier; mask, shift and one
         index_t value = ((base >> (second.y & 63)) & second.x) | (second.y >> 32);
         if ((base & first.x) == first.x) angle += value * first.y;
@@ -170,7 +225,7 @@ __device__ __forceinline__ index_t total_angle(const index_t* program, const Op&
 }
 
 __device__ __forceinline__ void factor(Amps& a, const index_t* program, const Op& op, index_t base) {
-    const unsigned mask = hidden(op.arg & 31);
+    const unsigned mask = hidden(arg_of(op) & 31);
     const amp_t w = unit(total_angle(program, op, base));
 #pragma unroll
     for (int r = 0; r < kAmps; ++r)
@@ -178,7 +233,7 @@ __device__ __forceinline__ void factor(Amps& a, const index_t* program, const Op
 }
 
 __device__ __forceinline__ void sign(Amps& a, const index_t* program, const Op& op, index_t base) {
-    const unsigned mask = hidden(op.arg & 31);
+    const unsigned mask = hidden(arg_of(op) & 31);
     const bool negative = total_angle(program, op, base) >> 63;
 #pragma unroll
     for (int r = 0; r < kAmps; ++r)
@@ -200,11 +255,11 @@ __device__ __forceinline__ index_t entry_index(const index_t* data, unsigned k, 
 }
 
 __device__ __forceinline__ void diagonal(Amps& a, const index_t* program, const Op& op, index_t base) {
-    if ((base & op.w1) != op.w2) return;
-    const unsigned mask = hidden(op.arg & 31), value = (op.arg >> 8) & 31;
-    const index_t* data = program + op.w3;
+    if (!holds(program + op.at, base)) return;
+    const unsigned mask = hidden(arg_of(op) & 31), value = (arg_of(op) >> 5) & 31;
+    const index_t* data = program + op.at + 2;
     const amp_t* entries = reinterpret_cast<const amp_t*>(__ldg(data));
-    entries += entry_index(data, op.arg >> 16, base);
+    entries += entry_index(data, arg_of(op) >> 10, base);
 #pragma unroll
     for (int i = 0; i < kAmps; ++i) {
         const int r = gray(i);
@@ -215,9 +270,9 @@ __device__ __forceinline__ void diagonal(Amps& a, const index_t* program, const 
 
 __device__ __forceinline__ void permute(Amps& a, const index_t* program, const Op& op, index_t base, unsigned slot,
                                         unsigned layout, const char* shared) {
-    if ((base & op.w1) != op.w2) return;
-    const unsigned mask = hidden(op.arg & 31), value = (op.arg >> 8) & 31, k = op.arg >> 16;
-    const index_t* data = program + op.w3;
+    if (!holds(program + op.at, base)) return;
+    const unsigned mask = hidden(arg_of(op) & 31), value = (arg_of(op) >> 5) & 31, k = arg_of(op) >> 10;
+    const index_t* data = program + op.at + 2;
     const amp_t* entries = reinterpret_cast<const amp_t*>(__ldg(data));
     const unsigned* sources = reinterpret_cast<const unsigned*>(__ldg(data + 1));
     const unsigned first = (unsigned)entry_index(data, k, base);
@@ -236,60 +291,4 @@ __device__ __forceinline__ void permute(Amps& a, const index_t* program, const O
                 if (((source ^ entry) >> i) & 1) from ^= (unsigned)__ldg(data + 2 + kRegisterQubits + k + i);
             a[r] = cmul(*reinterpret_cast<const amp_t*>(shared + hidden(from)), __ldg(hidden(entries + source)));
         }
-}
-
-template <int N>
-__device__ __forceinline__ void apply(amp_t (&a)[N], const index_t* program, const Op& op, index_t base) {
-    const real_t t = (real_t)__longlong_as_double((long long)op.w1);
-    if constexpr (N > 16) {
-        switch (op.code) {
-            case kHadamard + 4: hadamard<4>(a); return;
-            case kRotate + 4: rotate<4>(a, t); return;
-            case kRotateFar + 4: rotate_far<4>(a, t); return;
-            case kFlip + 4: flip<4>(a, op, base); return;
-            case kMatrix2 + 4: matrix2<4>(a, program, op, base); return;
-            case kMatrix4 + 4: matrix4<0, 4>(a, program, op, base); return;
-            case kMatrix4 + 12: matrix4<1, 4>(a, program, op, base); return;
-            case kMatrix4 + 20: matrix4<2, 4>(a, program, op, base); return;
-            case kMatrix4 + 28: matrix4<3, 4>(a, program, op, base); return;
-            default: break;
-        }
-    }
-    switch (op.code) {
-        case kPhaseTable: phase_table(a, program, op, base); break;
-        case kFactor: factor(a, program, op, base); break;
-        case kSign: sign(a, program, op, base); break;
-        case kDiagonal: diagonal(a, program, op, base); break;
-        case kScale:
-#pragma unroll
-            for (int r = 0; r < kAmps; ++r) a[r] = {a[r].x * t, a[r].y * t};
-            break;
-        case kHadamard + 0: hadamard<0>(a); break;
-        case kHadamard + 1: hadamard<1>(a); break;
-        case kHadamard + 2: hadamard<2>(a); break;
-        case kHadamard + 3: hadamard<3>(a); break;
-        case kRotate + 0: rotate<0>(a, t); break;
-        case kRotate + 1: rotate<1>(a, t); break;
-        case kRotate + 2: rotate<2>(a, t); break;
-        case kRotate + 3: rotate<3>(a, t); break;
-        case kRotateFar + 0: rotate_far<0>(a, t); break;
-        case kRotateFar + 1: rotate_far<1>(a, t); break;
-        case kRotateFar + 2: rotate_far<2>(a, t); break;
-        case kRotateFar + 3: rotate_far<3>(a, t); break;
-        case kFlip + 0: flip<0>(a, op, base); break;
-        case kFlip + 1: flip<1>(a, op, base); break;
-        case kFlip + 2: flip<2>(a, op, base); break;
-        case kFlip + 3: flip<3>(a, op, base); break;
-        case kMatrix2 + 0: matrix2<0>(a, program, op, base); break;
-        case kMatrix2 + 1: matrix2<1>(a, program, op, base); break;
-        case kMatrix2 + 2: matrix2<2>(a, program, op, base); break;
-        case kMatrix2 + 3: matrix2<3>(a, program, op, base); break;
-        case kMatrix4 + 1: matrix4<0, 1>(a, program, op, base); break;
-        case kMatrix4 + 2: matrix4<0, 2>(a, program, op, base); break;
-        case kMatrix4 + 3: matrix4<0, 3>(a, program, op, base); break;
-        case kMatrix4 + 10: matrix4<1, 2>(a, program, op, base); break;
-        case kMatrix4 + 11: matrix4<1, 3>(a, program, op, base); break;
-        case kMatrix4 + 19: matrix4<2, 3>(a, program, op, base); break;
-        default: __trap();  // an unknown code is a bug of the packer
-    }
 }

@@ -1,0 +1,265 @@
+"""Times the CUDA engine on one GPU and writes a JSON record: plans of circuits, single passes, dense blocks, sampling.
+
+usage: cuda_bench.py PLANS.pkl OUT.json [check passes circuits dense sample large ...]
+PLANS.pkl comes from cuda_plans.py. Times are medians of device events after a warm-up. One pass is the
+measured time of an in-place scaling of the same state, so `passes` compares with the memory's own speed.
+"""
+
+import json
+import pickle
+import sys
+import time
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from qsim_ozaki import cuda, cuda_calibrate
+from qsim_ozaki.ops import EMPTY, DenseBlock, HadamardPass, Kind, Op, Relabel, TilePass
+
+RECORD = {"rows": []}
+
+
+def haar(k, seed):
+    """A Haar-random matrix; larger ones are products of smaller ones, which is as dense and quicker to draw."""
+    rng = np.random.default_rng(seed)
+    z = rng.normal(size=(1 << k, 1 << k)) + 1j * rng.normal(size=(1 << k, 1 << k))
+    q, r = np.linalg.qr(z)
+    return np.ascontiguousarray(q * (np.diag(r) / np.abs(np.diag(r))))
+
+
+def apply(state, op, n):
+    """The slow reference: one op on a NumPy vector."""
+    index, k = np.arange(1 << n), len(op.targets)
+    column = sum(((index >> t & 1) << j for j, t in enumerate(op.targets)), np.zeros_like(index))
+    rest = index & ~sum(1 << t for t in op.targets)
+    active = np.ones(1 << n, bool)
+    for b, c in enumerate(op.controls):
+        active &= (index >> c & 1) == (op.ctrl_state >> b & 1)
+    matrix = op.matrix()
+    out = np.zeros_like(state)
+    for j in range(1 << k):
+        out += matrix[column, j] * state[rest | sum((j >> i & 1) << t for i, t in enumerate(op.targets))]
+    return np.where(active, out, state)
+
+
+def random_state(n, seed=1):
+    """A random state of norm 1."""
+    rng = np.random.default_rng(seed)
+    state = rng.normal(size=1 << n) + 1j * rng.normal(size=1 << n)
+    return state / np.linalg.norm(state)
+
+
+def fill(engine, state):
+    """Random amplitudes of about unit norm, made on the device."""
+    cp = engine.cupy
+    part = min(state.amps.size, 1 << 26)
+    values = (cp.random.standard_normal(2 * part, dtype=np.float64) * (2 * state.amps.size) ** -0.5).view(np.complex128)
+    for first in range(0, state.amps.size, part):
+        state.amps[first : first + part] = values
+
+
+def row(**values):
+    """One line of the record, printed as it is made."""
+    RECORD["rows"].append(values)
+    print("  ".join(f"{k}={v:.4g}" if isinstance(v, float) else f"{k}={v}" for k, v in values.items()), flush=True)
+
+
+def run_plan(engine, state, steps):
+    """All steps that an engine does."""
+    for step in steps:
+        if not isinstance(step, Relabel):
+            engine.run_step(state, step)
+
+
+def relabelled(vector, position, n):
+    """The vector with program qubit q moved from physical qubit position[q] to bit q."""
+    axes = [n - 1 - position[n - 1 - a] for a in range(n)]
+    return vector.reshape((2,) * n).transpose(axes).reshape(-1)
+
+
+def check(engine, plans):
+    """Whole plans at small widths against NumPy, both precisions."""
+    for (name, n, precision, from_zero), (steps, _, _, ops, position) in plans.items():
+        if n > 14:
+            continue
+        start = random_state(n) if not from_zero else np.eye(1, 1 << n, 0, complex)[0]
+        state = engine.load(start, precision)
+        run_plan(engine, state, steps)
+        want = start
+        for op in ops:
+            want = apply(want, op, n)
+        error = float(np.linalg.norm(relabelled(engine.vector(state), position, n) - want))
+        limit = 1e-12 if precision == "double" else 1e-3
+        key = {"circuit": name, "qubits": n, "precision": precision, "from_zero": from_zero}
+        row(section="check", **key, error=error, ok=bool(error < limit))
+
+
+def pass_seconds(engine, state):
+    """Seconds of one in-place read and write of the state."""
+    return cuda_calibrate.event_seconds(engine, lambda: scale(engine, state))
+
+
+def scale(engine, state):
+    """In-place scaling by one: the collapse kernel with an empty condition."""
+    args = (state.amps, np.uint64(state.amps.size), np.uint64(0), np.uint64(0), np.float64(1.0))
+    engine.launch("collapse", cuda.INSTANCES[state.precision], min(state.amps.size // 256, 1 << 20), 256, args)
+
+
+def passes(engine, n=30):
+    """Single tile passes: nothing, H on all tile qubits, at several places; batched transforms."""
+    for precision in ("double", "single"):
+        state = engine.allocate(n, precision)
+        fill(engine, state)
+        unit = pass_seconds(engine, state)
+        key = {"section": "pass", "precision": precision, "qubits": n}
+        row(**key, what="in-place scale", seconds=unit, bytes_per_s=2 * state.amps.nbytes / unit)
+        tile = 12 if precision == "double" else 13
+        line = tile - 9
+        for base in (line, 9, 15, 21):
+            qubits = (*range(line), *range(base, base + 9))
+            for what, ops in (
+                ("empty", cuda_calibrate.NOTHING),
+                ("9 H", (Op(Kind.HADAMARD, qubits[line:], EMPTY),)),
+                ("all H", (Op(Kind.HADAMARD, qubits, EMPTY),)),
+                ("10 layers of rotations", cuda_calibrate.rotations(qubits, 10)),
+                ("20 dense pairs", cuda_calibrate.dense_ops(qubits, 20)),
+            ):
+                step = TilePass(tuple(qubits), tuple(ops))
+                t = cuda_calibrate.step_seconds(engine, state, step)
+                row(section="pass", what=what, base=base, precision=precision, qubits=n, seconds=t, passes=t / unit)
+        step = HadamardPass(tuple(range(tile)))
+        t = cuda_calibrate.step_seconds(engine, state, step)
+        row(section="pass", what="batched transforms", precision=precision, qubits=n, seconds=t, passes=t / unit)
+
+
+def circuits(engine, plans, n=30):
+    """Whole plans at full width."""
+    for precision in ("double", "single"):
+        state = engine.allocate(n, precision)
+        unit = pass_seconds(engine, state)
+        for (name, width, prec, from_zero), (steps, predicted, planned, _, _) in plans.items():
+            if width != n or prec != precision:
+                continue
+            fill(engine, state)
+            start = time.perf_counter()
+            run_plan(engine, state, steps)
+            engine.cupy.cuda.Device().synchronize()
+            first = time.perf_counter() - start
+            t = cuda_calibrate.event_seconds(engine, partial(run_plan, engine, state, steps), 3)
+            key = {"circuit": name, "qubits": n, "precision": precision, "from_zero": from_zero}
+            forecast = {"planned_passes": planned, "predicted_seconds": predicted}
+            row(section="circuit", **key, seconds=t, passes=t / unit, **forecast, first_run_seconds=first)
+
+
+def dense(engine, n=28):
+    """Dense blocks on low, high and spread targets."""
+    for precision in ("double", "single"):
+        state = engine.allocate(n, precision)
+        fill(engine, state)
+        unit = pass_seconds(engine, state)
+        for k in range(2, 11):
+            matrix = haar(min(k, 8), k)
+            if k > 8:
+                matrix = np.kron(haar(k - 8, 1), matrix)
+            spread = sorted(int(q) for q in np.random.default_rng(k).permutation(n)[:k])
+            for where, targets in (("low", range(k)), ("high", range(n - k, n)), ("spread", spread)):
+                step = DenseBlock(Op(Kind.UNITARY, tuple(targets), matrix))
+                t = cuda_calibrate.event_seconds(engine, partial(engine.run_step, state, step), 3)
+                key = {"k": k, "targets": where, "qubits": n, "precision": precision}
+                row(section="dense", **key, seconds=t, passes=t / unit, tflops=8 * 2.0 ** (k + n) / t / 1e12)
+
+
+def sample(engine, n=28):
+    """A million shots, marginals and the norm."""
+    state = engine.allocate(n, "double")
+    fill(engine, state)
+    uniforms = np.random.default_rng(3).random(1_000_000)
+    for what, action in (
+        ("norm", lambda: engine.norm(state)),
+        ("million samples", lambda: engine.sample(state, uniforms)),
+        ("marginal of 10", lambda: engine.probabilities(state, range(3, 13))),
+    ):
+        action()
+        start = time.perf_counter()
+        action()
+        row(section="sample", what=what, qubits=n, seconds=time.perf_counter() - start)
+
+
+def rotation(q, angle):
+    """RY of twice the angle."""
+    c, s = np.cos(angle), np.sin(angle)
+    return Op(Kind.UNITARY, (q,), np.array([[c, -s], [s, c]], complex))
+
+
+def large(engine):
+    """32 and 33 qubits: norm, known amplitudes, sampled marginals."""
+    for n in (32, 33):
+        state = engine.allocate(n, "double")
+        angles = np.random.default_rng(n).uniform(0.2, 1.4, n)
+        ops = [rotation(q, a) for q, a in enumerate(angles)]
+        flips = [Op(Kind.PERMUTATION, (q + 1,), np.ones(2, complex), (q,), 1, np.array([1, 0])) for q in range(n - 1)]
+        start = time.perf_counter()
+        for first in range(3, n, 9):
+            last = min(first + 9, n)
+            own = tuple(ops[0 if first == 3 else first : last])
+            engine.run_step(state, TilePass((0, 1, 2, *range(first, last)), own))
+        low = flips[:11], flips[11:20], flips[20:29], flips[29:]
+        for group in low:
+            if group:
+                mixed = sorted({op.targets[0] for op in group} | {0, 1, 2})
+                engine.run_step(state, TilePass(tuple(mixed), tuple(group)))
+        engine.cupy.cuda.Device().synchronize()
+        seconds = time.perf_counter() - start
+        norm = engine.norm(state)
+        index = np.random.default_rng(5).integers(0, 1 << n, 1000)
+        got = engine.cupy.asnumpy(state.amps[engine.cupy.asarray(index)])
+        before = index ^ (index << 1 & ((1 << n) - 1))  # the chain of CX sums prefixes: undo it by differences
+        want = np.ones(1000)
+        for q, a in enumerate(angles):
+            want = want * np.where(before >> q & 1, np.sin(a), np.cos(a))
+        error = float(np.abs(got - want).max() * 2 ** (n / 2))
+        shots = engine.sample(state, np.random.default_rng(6).random(100_000))
+        top = float(((shots ^ shots << 1) >> (n - 1) & 1).mean())
+        known = {"worst_amplitude_error": error, "top_marginal": top, "expected": float(np.sin(angles[-1]) ** 2)}
+        row(section="large", qubits=n, seconds=seconds, norm=norm, **known)
+
+
+def main():
+    """Runs the sections asked for and writes the record after each."""
+    plans = pickle.loads(Path(sys.argv[1]).read_bytes())
+    engine = cuda.create()
+    runtime = engine.cupy.cuda.runtime
+    RECORD.update(
+        card=engine.device_name,
+        date=time.strftime("%Y-%m-%d"),
+        command="benchmarks/cuda_bench.py " + " ".join(sys.argv[3:]),
+        versions={
+            "cupy": engine.cupy.__version__,
+            "numpy": np.__version__,
+            "driver": runtime.driverGetVersion(),
+            "runtime": runtime.runtimeGetVersion(),
+        },
+    )
+    sections = {
+        "check": lambda: check(engine, plans),
+        "rates": lambda: row(section="rates", **cuda_calibrate.measure(engine)),
+        "passes": lambda: passes(engine),
+        "circuits": lambda: circuits(engine, plans),
+        "dense": lambda: dense(engine),
+        "sample": lambda: sample(engine),
+        "large": lambda: large(engine),
+    }
+    for name in sys.argv[3:]:
+        start = time.time()
+        try:
+            sections[name]()
+        except Exception as error:  # a failing section must not lose the others' numbers
+            row(section=name, failed=repr(error)[:500])
+        engine.cupy.get_default_memory_pool().free_all_blocks()
+        print(f"## {name} took {time.time() - start:.1f} s", flush=True)
+        Path(sys.argv[2]).write_text(json.dumps(RECORD, indent=1))
+
+
+if __name__ == "__main__":
+    main()

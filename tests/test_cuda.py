@@ -1,0 +1,191 @@
+"""The CUDA engine: tables and tile programs against NumPy, and on a GPU what the common engine tests do not reach."""
+
+import numpy as np
+import pytest
+import tile_twin
+from random_ops import random_op, random_state, random_unitary
+from reference import apply_op, tolerance
+
+from qsim_ozaki import cuda_dense, cuda_lower, cuda_program
+from qsim_ozaki.errors import CapacityError, EngineError
+from qsim_ozaki.ops import EMPTY, DenseBlock, HadamardPass, Kind, Op, TilePass
+
+PRECISIONS = ["double", "single"]
+
+
+def reference(state, ops):
+    for op in ops:
+        state = apply_op(state, op)
+    return state
+
+
+@pytest.fixture
+def cuda():
+    from qsim_ozaki.cuda import create
+
+    try:
+        return create()
+    except EngineError as error:
+        pytest.skip(str(error))
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("num_qubits", [5, 8, 11, 14])
+def test_tile_programs_do_what_their_ops_do(rng, num_qubits, precision):
+    shape = cuda_program.SHAPES[precision]
+    for _ in range(8):
+        size = int(rng.integers(1, min(num_qubits, shape.tile_qubits) + 1))
+        tile = tuple(sorted(int(q) for q in rng.permutation(num_qubits)[:size]))
+        count, width = int(rng.integers(1, 25)), shape.register_qubits
+        ops = tuple(random_op(rng, num_qubits, tile, max_targets=width) for _ in range(count))
+        state = random_state(rng, num_qubits)
+        program = cuda_program.compile_tile(tile, ops, num_qubits, precision)
+        kind = np.complex128 if precision == "double" else np.complex64
+        got = tile_twin.run(program, state.astype(kind), precision)
+        assert np.linalg.norm(got - reference(state, ops)) <= tolerance(len(ops), precision), (
+            tile,
+            [op.kind for op in ops],
+        )
+
+
+def test_zero_qubits_leave_out_tiles(rng):
+    num_qubits, zeros = 15, (13, 14)
+    state = random_state(rng, num_qubits)
+    state[np.arange(state.size) >> 13 != 0] = 0
+    ops = tuple(random_op(rng, num_qubits, (2, 5, 12)) for _ in range(10))
+    program = cuda_program.compile_tile((2, 5, 12), ops, num_qubits, "double", zeros)
+    assert program.num_tiles == 2
+    assert np.linalg.norm(tile_twin.run(program, state, "double") - reference(state, ops)) <= tolerance(10)
+
+
+def test_qft_phases_become_runs(rng):
+    """The angles of a QFT double from qubit to qubit: one product per target instead of one term per pair."""
+    n = 14
+    tile = (0, 1, 2, *range(5, 14))
+    ops = [Op(Kind.HADAMARD, (13,), EMPTY)]
+    ops += [Op(Kind.DIAGONAL, (13, q), np.array([1, 1, 1, np.exp(1j * np.pi / 2 ** (13 - q))])) for q in range(13)]
+    state = random_state(rng, n)
+    program = cuda_program.compile_tile(tile, ops, n, "double")
+    assert np.linalg.norm(tile_twin.run(program, state, "double") - reference(state, ops)) <= tolerance(len(ops))
+    codes = [int(w) & 255 for w in program.words[program.first_op :]]
+    factors = [int(w) for w in program.words[program.first_op :] if int(w) & 255 == cuda_program.FACTOR]
+    assert codes.count(cuda_program.FACTOR) == 1
+    assert factors[0] >> 13 & 0x7FF <= 2  # terms
+
+
+def test_many_rotations_do_not_leave_the_range_of_single(rng):
+    ops = [Op(Kind.UNITARY, (q,), random_unitary(rng, 2)) for _ in range(200) for q in range(6)]
+    state = random_state(rng, 6)
+    program = cuda_program.compile_tile(tuple(range(6)), ops, 6, "single")
+    got = tile_twin.run(program, state.astype(np.complex64), "single")
+    assert np.linalg.norm(got - reference(state, ops)) <= tolerance(len(ops), "single")
+
+
+def test_angles_are_exact_where_phases_are():
+    angles = cuda_lower.angles_of(np.array([1, 1j, -1, -1j]))
+    assert angles == [0, 1 << 62, 1 << 63, 3 << 62]
+    np.testing.assert_array_equal(cuda_lower.phases_of(angles), [1, 1j, -1, -1j])
+
+
+@pytest.mark.parametrize("k", [4, 5, 6, 7])
+def test_dense_tables_describe_the_product(rng, k):
+    """Twin of dense_block.cu: load by places, multiply by fragments, store by row and column offsets."""
+    n = k + cuda_dense.column_bits(k) + 2
+    order = [int(q) for q in rng.permutation(n)]
+    targets, fixed = order[:k], {order[k]: 1}
+    matrix, state = random_unitary(rng, 1 << k), random_state(rng, n)
+    tables = cuda_dense.dense_tables(matrix, targets, fixed, n)
+    rows, columns = 1 << k, 1 << cuda_dense.column_bits(k)
+    places = tables.places.astype(np.int64)
+    thread, places = places[:512].reshape(-1, 2), places[512:]
+    iterations = rows * columns // 256
+    iteration, places = places[: 2 * iterations].reshape(-1, 2), places[2 * iterations :]
+    row_offset, column_offset = places[:rows], places[rows:]
+    blocks = rows // 16
+    parts = tables.matrix.view(np.float64).reshape(blocks, blocks, 2, 4, 8, 4, 2)  # m, k, part, i, g, t, half
+    dense = parts.transpose(2, 0, 6, 4, 1, 3, 5).reshape(2, rows, rows)
+    got = state.copy()
+    for tile in range(tables.num_tiles):
+        base = tile
+        for start, length in cuda_program.runs_of([*targets, *fixed, *_columns(targets, fixed, n, k)]):
+            base = (base & ((1 << start) - 1)) | (base >> start << start + length)
+        base |= int(tables.tile["fixed"][0])
+        shared = np.full(tables.shared_bytes // 16, np.nan, complex)
+        slot = (thread[:, None, 1] + iteration[None, :, 1]) // 2
+        shared[slot] = state[base + thread[:, None, 0] + iteration[None, :, 0]]
+        x = shared.reshape(rows, -1)[:, :columns]
+        got[base + row_offset[:, None] + column_offset[None, :]] = (dense[0] + 1j * dense[1]) @ x
+    op = Op(Kind.UNITARY, tuple(targets), matrix, tuple(fixed), 1)
+    assert np.linalg.norm(got - apply_op(state, op)) <= tolerance(1)
+
+
+def _columns(targets, fixed, n, k):
+    return [q for q in range(n) if q not in targets and q not in fixed][: cuda_dense.column_bits(k)]
+
+
+def test_parts_of_a_library_product_cover_the_state(rng):
+    n, targets, fixed = 9, (6, 1, 4), {0: 1, 7: 0}
+    index = np.arange(1 << n)
+    acts = (index & 1 == 1) & (index >> 7 & 1 == 0)
+    seen = np.zeros(1 << n, int)
+    for record in cuda_dense.block_parts(targets, fixed, n, 16):
+        e = np.arange(int(record["num_elements"][0]))
+        i = e.copy()
+        runs = record["fixed_runs"][0]
+        for r in range(int(runs["count"])):
+            start, length = int(runs["start"][r]), int(runs["length"][r])
+            i = (i & ((1 << start) - 1)) | (i >> start << start + length)
+        seen[i | int(record["fixed"][0])] += 1
+        row = sum((e >> int(record["target"][0, b]) & 1) << b for b in range(3))
+        assert np.array_equal(row, sum(((i | int(record["fixed"][0])) >> t & 1) << b for b, t in enumerate(targets)))
+    assert np.array_equal(seen, acts.astype(int))
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("num_qubits", [16, 18])
+def test_random_passes_at_many_tiles(cuda, rng, num_qubits, precision):
+    """More tiles than blocks: every block fetches its next tile while it works on one."""
+    shape = cuda_program.SHAPES[precision]
+    for _ in range(6):
+        tile = tuple(sorted({*range(shape.line_qubits), *(int(q) for q in rng.permutation(num_qubits)[:8])}))
+        ops = tuple(random_op(rng, num_qubits, tile) for _ in range(20))
+        state = random_state(rng, num_qubits)
+        register = cuda.load(state, precision)
+        cuda.run_step(register, TilePass(tile, ops))
+        assert np.linalg.norm(cuda.vector(register) - reference(state, ops)) <= tolerance(len(ops), precision)
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_dense_blocks_at_every_place(cuda, rng, precision):
+    n = 15
+    for k in range(3, 11):
+        places = [range(k), range(n - k, n), [int(q) for q in rng.permutation(n)[:k]]]
+        for targets in places:
+            rest = [q for q in range(n) if q not in targets]
+            for controls in ((), (rest[0],), (rest[-1], rest[1])):
+                ctrl_state = int(rng.integers(1 << len(controls)))
+                op = Op(Kind.UNITARY, tuple(targets), random_unitary(rng, 1 << k), controls, ctrl_state)
+                state = random_state(rng, n)
+                register = cuda.load(state, precision)
+                cuda.run_step(register, DenseBlock(op))
+                error = np.linalg.norm(cuda.vector(register) - apply_op(state, op))
+                assert error <= tolerance(4, precision), (k, targets, controls)
+
+
+@pytest.mark.cuda
+def test_hadamard_passes_restore_a_state(cuda, rng):
+    n = 22
+    state = random_state(rng, n)
+    register = cuda.load(state, "double")
+    for _ in range(2):
+        for qubits in (range(12), range(12, 21), range(21, 22)):
+            cuda.run_step(register, HadamardPass(tuple(qubits)))
+    assert np.linalg.norm(cuda.vector(register) - state) <= tolerance(2 * n)
+
+
+@pytest.mark.cuda
+def test_capacity_error_has_numbers(cuda):
+    with pytest.raises(CapacityError, match=r"40 qubits need .* GiB.*Use at most \d+ qubits"):
+        cuda.allocate(40, "double")

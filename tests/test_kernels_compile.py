@@ -1,0 +1,58 @@
+"""Every CUDA kernel, instance and architecture of the table compiles without a GPU, spills nothing, uses no stack."""
+
+import re
+
+import pytest
+
+from qsim_ozaki import jit
+from qsim_ozaki.errors import EngineError
+
+ROWS = [
+    pytest.param(name, dict(instance), arch, id=f"{name}-{'-'.join(instance.values()) or 'plain'}-sm_{arch}")
+    for name, kernel in jit.KERNELS.items()
+    for instance in kernel.instances
+    for arch in kernel.architectures
+]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def nvrtc():
+    try:
+        jit.nvrtc()
+    except EngineError as error:
+        pytest.skip(str(error))
+
+
+@pytest.mark.parametrize(("name", "instance", "architecture"), ROWS)
+def test_compiles_without_spills(name, instance, architecture):
+    cubin = jit.compile_kernel(name, instance, architecture)
+    assert cubin.code.startswith(b"\x7fELF")
+    found = re.findall(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads", cubin.log)
+    assert found, cubin.log
+    assert set(found) == {("0", "0", "0")}, cubin.log
+
+
+def test_a_compile_error_shows_numbered_source(tmp_path, monkeypatch):
+    (tmp_path / "collapse.cu").write_text("int a;\nnonsense here\n")
+    monkeypatch.setattr(jit, "SOURCES", tmp_path)
+    monkeypatch.setitem(jit.KERNELS, "collapse", jit.Kernel("collapse.cu", "collapse"))
+    with pytest.raises(EngineError, match=r"(?s)collapse.cu does not compile.*2 nonsense here"):
+        jit.compile_kernel("collapse", jit.DOUBLE, 90)
+
+
+def test_an_edited_header_changes_the_cache_key(tmp_path, monkeypatch):
+    monkeypatch.setattr(jit, "SOURCES", tmp_path)
+    hashes = []
+    for text in ("// one", "// two"):
+        (tmp_path / "bits.cuh").write_text(text)
+        jit.sources_hash.cache_clear()
+        hashes.append(jit.sources_hash())
+    jit.sources_hash.cache_clear()
+    assert hashes[0] != hashes[1]
+
+
+def test_an_unknown_architecture_names_the_known_ones():
+    with pytest.raises(EngineError, match=r"7.5 is not supported.*8\.0.*12\.0"):
+        jit.nearest_architecture(75)
+    assert jit.nearest_architecture(87) == 86
+    assert jit.nearest_architecture(121) == 120
