@@ -103,7 +103,7 @@ def compile_tile(
 
 
 def swizzle(index: NDArray[np.int64] | int, line: int) -> NDArray[np.int64]:
-    """Slot of a tile index, linear over GF(2): lanes that differ in positions of distinct residue hit distinct banks."""
+    """Slot of a tile index, linear over GF(2): lanes that differ in positions of distinct residue hit other banks."""
     e = np.asarray(index, np.int64)
     low = (1 << line) - 1
     return np.asarray(e ^ (e >> line & low) ^ (e >> 2 * line & low) ^ (e >> 3 * line & low), np.int64)
