@@ -131,4 +131,4 @@ def int8_rate(engine: Any) -> float:
     sink = engine.cupy.empty(1, np.int32)
     args = (sink, np.int32(iterations), np.int32(5))
     seconds = event_seconds(engine, lambda: engine.launch("rate_int8", {}, blocks, 256, args))
-    return blocks * 8 * iterations * 8 * 8192.0 / seconds
+    return float(blocks * 8 * iterations * 8 * 8192 / seconds)

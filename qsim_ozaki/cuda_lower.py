@@ -113,7 +113,7 @@ def _items(op: Op, register_qubits: int) -> Iterator[Item]:
     elif op.kind is Kind.HADAMARD:
         for q in op.targets:
             if op.controls:
-                matrix = np.array([[1, 1], [1, -1]], complex) * SQRT_HALF
+                matrix = np.asarray(np.array([[1, 1], [1, -1]]) * SQRT_HALF, complex)
                 yield Item("matrix", 1 << q, mask_of(op.controls), (q,), _condition(op), data=matrix)
             else:
                 yield Item("hadamard", 1 << q, 0, (q,))

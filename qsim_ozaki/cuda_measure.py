@@ -55,7 +55,8 @@ def _host_marginal(vector: NDArray[np.complexfloating], ascending: Sequence[int]
     outcome = np.zeros_like(index)
     for j, q in enumerate(ascending):
         outcome |= (index >> q & 1) << j
-    return np.bincount(outcome, np.abs(vector.astype(complex)) ** 2, minlength=1 << len(ascending))
+    weights = np.abs(vector.astype(complex)) ** 2
+    return np.asarray(np.bincount(outcome, weights, minlength=1 << len(ascending)), float)
 
 
 def _marginals(engine: Any, state: Any, ascending: Sequence[int]) -> Any:
@@ -110,4 +111,4 @@ def _host_sample(vector: NDArray[np.complexfloating], uniforms: NDArray[np.float
     probability = np.abs(vector.astype(complex)) ** 2
     cumulative = np.cumsum(probability)
     found = np.searchsorted(cumulative, uniforms * cumulative[-1], side="right")
-    return np.minimum(found, np.flatnonzero(probability)[-1]).astype(np.int64)
+    return np.asarray(np.minimum(found, np.flatnonzero(probability)[-1]), np.int64)

@@ -289,7 +289,9 @@ class _Packer:
         """The matrix on all register bits; identity where the register part of the condition fails."""
         size = 1 << self.shape.register_qubits
         index = np.arange(size)
-        inner = sum((index >> b & 1) << j for j, b in enumerate(bits))
+        inner = np.zeros_like(index)
+        for j, b in enumerate(bits):
+            inner |= (index >> b & 1) << j
         outer = index & ~sum(1 << b for b in bits)
         same = outer[:, None] == outer[None, :]
         acts = (index & (arg & 31)) == (arg >> 5 & 31)
