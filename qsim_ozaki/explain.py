@@ -97,10 +97,10 @@ def format_qubits(qubits: Sequence[int]) -> str:
 
 def format_bytes(count: float) -> str:
     """Bytes with a binary unit, or as a power of two where there is none in use."""
-    if count >= 1 << 60:
+    if count >= 1 << 70:
         return f"2^{math.log2(count):.0f} B"
-    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
-        if count < 1024 or unit == "TiB":
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"):
+        if count < 1024 or unit == "EiB":
             return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
         count /= 1024
     raise AssertionError
