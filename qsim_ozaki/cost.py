@@ -28,6 +28,8 @@ class Device:
         line_qubits: lowest qubits that make one memory transaction, complex128; always in a tile.
         overlap: share of memory time that hides behind arithmetic: 0 where a core gathers, computes and scatters in
             turn, 1 where other blocks compute meanwhile.
+        fill_bytes_per_s: rate at which a product state is written into memory never touched before, page faults
+            included; 0: as ``bandwidth_bytes_per_s``.
     """
 
     name: str
@@ -41,6 +43,7 @@ class Device:
     tile_qubits: int = 13
     line_qubits: int = 2
     overlap: float = 0.0
+    fill_bytes_per_s: float = 0.0
 
     def tile_for(self, precision: str) -> int:
         """Qubits of a tile in ``precision``: the same bytes hold one more qubit in single."""
@@ -126,9 +129,10 @@ def predict_tile(ops: Sequence[Op], num_qubits: int, precision: str, device: Dev
 
 
 def predict_prepare(num_qubits: int, precision: str, device: Device) -> Prediction:
-    """What writing a product state costs: half a pass."""
+    """What writing a product state costs: half a pass, at the rate of memory's first touch."""
     size = state_bytes(num_qubits, precision)
-    return combine(size, 6 * 2.0**num_qubits, 0, 0, device, size)
+    seconds = size / (device.fill_bytes_per_s or device.bandwidth_bytes_per_s) + device.launch_seconds
+    return Prediction(seconds, size, 6 * 2.0**num_qubits, 0.5, "memory")
 
 
 def combine(

@@ -61,6 +61,7 @@ def cpu_device(threads: int, memory_bytes: int) -> Device:
         launch_seconds=rates["launch_seconds"],
         tile_qubits=tile_qubits(),
         line_qubits=LINE_QUBITS,
+        fill_bytes_per_s=rates["fill_bytes_per_s"],
     )
 
 
@@ -103,6 +104,18 @@ def _best_seconds(num_qubits: int, ops: Sequence[Op], precision: str, threads: i
     return min(times)
 
 
+def _fill_bytes_per_s(threads: int) -> float:
+    """Rate of writing a product state into fresh memory; the best of a few, for pages a host has to find cost more."""
+    factors = np.full(2 * STATE_QUBITS, np.sqrt(0.5), complex)
+    times = []
+    for _ in range(REPEATS):
+        state = _cpu.State(STATE_QUBITS, False)
+        start = time.perf_counter()
+        state.prepare(factors, threads)
+        times.append(time.perf_counter() - start)
+    return float(16 * 2**STATE_QUBITS / min(times))
+
+
 def _extra_seconds(ops: Sequence[Op], precision: str, threads: int) -> float:
     """Seconds that ``ops`` add to a pass over a cache-resident state."""
     with_ops = _best_seconds(ARITHMETIC_QUBITS, ops, precision, threads)
@@ -138,6 +151,7 @@ RATES: dict[str, Callable[[int], float]] = {
     "cache_bandwidth_bytes_per_s": lambda threads: (
         4 * SWEEPS_PER_LAYER * 32 * 2.0**ARITHMETIC_QUBITS / _extra_seconds(_rotations(4), "double", threads)
     ),
+    "fill_bytes_per_s": _fill_bytes_per_s,
     "launch_seconds": lambda threads: _best_seconds(5, [], "double", threads),
 }
 
