@@ -43,13 +43,14 @@ VARIANT_NEAR = 1.3  # variants this near the best of the survey stay in the race
 MOST_VARIANTS = 2  # the best ones: the survey's order hardly changes with size
 PEER_NEAR = 3.0  # peers slower than this times the best of the survey do not run at full size
 REPEAT_NEAR = 1.25  # peers slower than this times the best at full size are not repeated
-SLOW_SECONDS = 1.0  # a survey run longer than this needs no second one
+SLOW_SECONDS = 1.0  # a survey run longer than this needs no second one, others have fewer extra runs
 PAUSE_SECONDS = 0.1  # OpenMP threads spin as long after their work
-EXTRA_ROUNDS = 2  # in place of runs during which others used the machine
+EXTRA_RUNS = 2  # in place of runs during which others used the machine,
+EXTRA_SHORT_RUNS = 10  # more where a run is shorter than a second
 WAIT_SECONDS = 2.0  # for others to leave the machine, before one run,
 PATIENCE_SECONDS = 60.0  # and before all
 CLEAN_SHARE = 0.05  # of the machine that others may use during a run that counts,
-CLEAN_SECONDS = 0.03  # or this many CPU seconds: the kernel counts in hundredths
+CLEAN_SECONDS = 0.015  # or this many CPU seconds: the kernel counts in hundredths
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +202,7 @@ class Bench:
         for variant in taken.get("variants", ()):
             last = process.ask("convert", limit, variant=variant)
             clean = 0
-            for _ in range(2 + EXTRA_ROUNDS):
+            for _ in range(2 + EXTRA_RUNS):
                 if "seconds" not in last or clean >= (1 if found.get(variant, 0) > SLOW_SECONDS else 2):
                     break
                 last = process.ask("run", limit, variant=variant)
@@ -279,13 +280,19 @@ class Bench:
                 racing.append(entry)
             else:
                 entry.note = "run once"
-        for _ in range(self.options.repeats + EXTRA_ROUNDS):
+        for _ in range(self.options.repeats + EXTRA_SHORT_RUNS):
             for entry in racing:
-                if sum(self._share(run) <= 0 for run in entry.runs) < self.options.repeats:
+                if self._wants_more(entry):
                     self._pause()
                     answer = entry.process.ask("run", self.options.limit_seconds, variant=entry.best)
                     if not entry.failed(answer):
                         entry.runs.append(answer)
+
+    def _wants_more(self, entry: Entry) -> bool:
+        """Whether ``entry`` has too few clean runs, and may have more."""
+        extra = EXTRA_RUNS if entry.first_seconds[entry.best] > SLOW_SECONDS else EXTRA_SHORT_RUNS
+        clean = sum(self._share(run) <= 0 for run in entry.runs)
+        return clean < self.options.repeats and len(entry.runs) < self.options.repeats + extra
 
     def _share(self, run: Answer) -> float:
         """Share of the machine that others used during ``run``; 0 where it is within what may be."""
