@@ -8,6 +8,7 @@ import traceback
 
 import numpy as np
 import pytest
+from bell import bell
 from distribution import assert_follows
 from qiskit import QuantumCircuit, transpile
 from qiskit.circuit import Parameter
@@ -20,15 +21,6 @@ from qiskit.transpiler import CouplingMap, generate_preset_pass_manager
 import qsim_ozaki
 from qsim_ozaki import OzakiBackend, save_statevector
 from qsim_ozaki.errors import CancelledError, EngineError, LoweringError, OptionError
-
-
-def bell(measured=True):
-    circuit = QuantumCircuit(2, name="bell")
-    circuit.h(0)
-    circuit.cx(0, 1)
-    if measured:
-        circuit.measure_all()
-    return circuit
 
 
 def endless():

@@ -2,21 +2,13 @@
 
 import numpy as np
 import pytest
+from bell import bell
 from qiskit import QuantumCircuit, qpy, transpile
 from qiskit.quantum_info import Statevector, random_statevector
 
 import qsim_ozaki
 from qsim_ozaki import OzakiBackend, save_statevector
 from qsim_ozaki.errors import CapacityError, LoweringError, OptionError
-
-
-def bell(measured=True):
-    circuit = QuantumCircuit(2, name="bell")
-    circuit.h(0)
-    circuit.cx(0, 1)
-    if measured:
-        circuit.measure_all()
-    return circuit
 
 
 def state_of(circuit, **options):
