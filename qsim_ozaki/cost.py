@@ -5,10 +5,11 @@ In: a `Device` and a step's ops. Out: a `Prediction`. It measures nothing and ch
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from qsim_ozaki.ops import Kind, Op, Prediction
+from qsim_ozaki.op_list import OpList
+from qsim_ozaki.ops import Op, Prediction
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,59 +67,22 @@ def state_bytes(num_qubits: int, precision: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What ops cost per amplitude inside a tile."""
+    """What ops cost per amplitude inside a tile: sweeps of all kinds, and those of them that are phases."""
 
     flops: float
     sweeps: float
+    phase_layers: int
 
 
-def tile_work(ops: Sequence[Op]) -> Work:
-    """Flops and sweeps per amplitude of ``ops`` run inside a tile.
+def tile_work(ops: Iterable[Op]) -> Work:
+    """What ``ops`` cost per amplitude inside a tile.
 
     Rotations go three to a sweep, diagonals all to one sweep per layer, a matrix costs 8 flops per entry of a row.
     """
-    flops = sweeps = 0.0
-    for op in ops:
-        if op.kind is Kind.DIAGONAL:
-            continue
-        share = 0.5 ** len(op.controls)
-        size = 1 << len(op.targets)
-        if op.kind is Kind.HADAMARD:
-            flops += 4 * len(op.targets) * share
-            sweeps += len(op.targets) / 3 * share
-        elif op.kind is Kind.PERMUTATION:
-            sweeps += 0.0 if op.name == "swap" else share
-        elif size == 2 and not op.controls:
-            flops += 4
-            sweeps += 1 / 3
-        else:
-            flops += 8 * size * share
-            sweeps += share
-    layers = phase_layers(ops)
-    return Work(flops + 16 * layers, sweeps + layers)
+    return Work(*OpList.of(ops).native.work())
 
 
-def phase_layers(ops: Iterable[Op]) -> int:
-    """How many sweeps the diagonals of ``ops`` need: one for all that no mixing op separates."""
-    level: dict[int, int] = {}  # per qubit: sweeps already needed before what comes next on it
-    has_phase: dict[int, bool] = {}
-    used: set[int] = set()
-    for op in ops:
-        qubits = op.qubits
-        start = max((level.get(q, 0) for q in qubits), default=0)
-        if op.kind is Kind.DIAGONAL:
-            used.add(start)
-            for q in qubits:
-                level[q] = start
-                has_phase[q] = True
-        else:
-            for q in qubits:
-                level[q] = start + (1 if has_phase.get(q) else 0)
-                has_phase[q] = False
-    return len(used)
-
-
-def predict_tile(ops: Sequence[Op], num_qubits: int, precision: str, device: Device) -> Prediction:
+def predict_tile(ops: Iterable[Op], num_qubits: int, precision: str, device: Device) -> Prediction:
     """What one tile pass with ``ops`` costs."""
     amps = 2.0**num_qubits
     moved = 2 * amplitude_bytes(precision)

@@ -7,12 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import numpy as np
-
 import qsim_ozaki._cpu as _cpu
-from qsim_ozaki.ops import Kind, Op
-
-KINDS = {Kind.DIAGONAL: 0, Kind.PERMUTATION: 1, Kind.HADAMARD: 2, Kind.UNITARY: 3}
+from qsim_ozaki.op_list import OpList
+from qsim_ozaki.ops import Op
 
 
 def tile_program(
@@ -20,7 +17,5 @@ def tile_program(
 ) -> _cpu.TileProgram:
     """``ops`` as a program of the extension that runs inside tiles over ``qubits``."""
     program = _cpu.TileProgram(num_qubits, list(qubits), list(zero_qubits), precision == "single")
-    for op in ops:
-        data = np.ascontiguousarray(op.data).reshape(-1)
-        program.add(KINDS[op.kind], op.targets, op.controls, op.ctrl_state, data, op.permutation)
+    program.add(OpList.of(ops).native)
     return program

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from qsim_ozaki.cost import Device
+from qsim_ozaki.op_list import OpList
 from qsim_ozaki.ops import DenseBlock, HadamardPass, Prediction, Prepare, Relabel, Step, TilePass
 
 HEADER = ("step", "what", "qubits", "path", "passes", "moved", "time", "bound", "why")
@@ -52,8 +53,8 @@ def explain_steps(
 def describe(step: Step) -> str:
     """What a step does, in a few words."""
     if isinstance(step, TilePass):
-        names = Counter(op.name or op.kind.name.lower() for op in step.ops)
-        return "TilePass " + ", ".join(f"{count} {name}" for name, count in names.most_common(4))
+        names = Counter(OpList.of(step.ops).native.name_counts())
+        return "TilePass " + ", ".join(f"{count} {name or 'gate'}" for name, count in names.most_common(4))
     if isinstance(step, HadamardPass):
         return f"HadamardPass of {len(step.qubits)}"
     if isinstance(step, DenseBlock):

@@ -35,6 +35,7 @@ from qiskit.transpiler import Target
 from qsim_ozaki.ops import EMPTY, ComplexArray, IndexArray, Kind, Op
 
 GateData: TypeAlias = tuple[ComplexArray, IndexArray | None]  # `Op.data`, `Op.permutation`
+Values: TypeAlias = tuple[complex, ...]  # the entries of `Op.data`, row by row
 Params: TypeAlias = tuple[float, ...]
 
 ANY = -1  # number of controls of a gate family whose width varies
@@ -53,9 +54,10 @@ class GateRow:
         num_controls: leading qubits that control, `ANY` where the width varies.
         num_params: angles, in radians.
         kind: the strongest structure that is true at every angle.
-        build: angles to data on the targets alone.
+        build: angles to the entries of ``Op.data`` on the targets alone, row by row.
         inverse: name of the row that holds the inverse, None where no gate of the library is it.
         inverse_params: the inverse's angles.
+        permutation: `Op.permutation` of a PERMUTATION.
     """
 
     name: str
@@ -64,9 +66,10 @@ class GateRow:
     num_controls: int
     num_params: int
     kind: Kind
-    build: Callable[..., GateData]
+    build: Callable[..., Values]
     inverse: str | None
     inverse_params: Callable[..., Params]
+    permutation: tuple[int, ...] = ()
 
 
 def _frozen(values: Any) -> ComplexArray:
@@ -75,40 +78,27 @@ def _frozen(values: Any) -> ComplexArray:
     return array
 
 
-def _square(*entries: complex) -> GateData:
-    """A row-major square matrix."""
-    size = math.isqrt(len(entries))
-    array = np.array(entries, complex).reshape(size, size)
-    array.setflags(write=False)
-    return array, None
+def _constant(*values: complex) -> Callable[[], Values]:
+    """The builder of a gate without parameters."""
+    return lambda: values
 
 
-def _constant(values: Any, permutation: Sequence[int] | None = None) -> Callable[..., GateData]:
-    """The builder of a gate without parameters: one array, built once and shared."""
-    data = _frozen(values)
-    index = None
-    if permutation is not None:
-        index = np.array(permutation, np.int64)
-        index.setflags(write=False)
-    return lambda: (data, index)
+def _p(angle: float) -> Values:
+    return 1, exp(1j * angle)
 
 
-def _p(angle: float) -> GateData:
-    return _frozen((1, exp(1j * angle))), None
-
-
-def _rz(angle: float) -> GateData:
+def _rz(angle: float) -> Values:
     half = exp(0.5j * angle)
-    return _frozen((half.conjugate(), half)), None
+    return half.conjugate(), half
 
 
-def _rzz(angle: float) -> GateData:
+def _rzz(angle: float) -> Values:
     half = exp(0.5j * angle)
-    return _frozen((half.conjugate(), half, half, half.conjugate())), None
+    return half.conjugate(), half, half, half.conjugate()
 
 
-def _global_phase(angle: float) -> GateData:
-    return _frozen((exp(1j * angle),)), None
+def _global_phase(angle: float) -> Values:
+    return (exp(1j * angle),)
 
 
 def _half(angle: float) -> tuple[float, complex]:
@@ -116,42 +106,42 @@ def _half(angle: float) -> tuple[float, complex]:
     return math.cos(angle / 2), -1j * math.sin(angle / 2)
 
 
-def _rx(angle: float) -> GateData:
+def _rx(angle: float) -> Values:
     c, s = _half(angle)
-    return _square(c, s, s, c)
+    return c, s, s, c
 
 
-def _ry(angle: float) -> GateData:
+def _ry(angle: float) -> Values:
     c, s = math.cos(angle / 2), math.sin(angle / 2)
-    return _square(c, -s, s, c)
+    return c, -s, s, c
 
 
-def _r(angle: float, phi: float) -> GateData:
+def _r(angle: float, phi: float) -> Values:
     c, s = _half(angle)
-    return _square(c, s * exp(-1j * phi), s * exp(1j * phi), c)
+    return c, s * exp(-1j * phi), s * exp(1j * phi), c
 
 
-def _rv(x: float, y: float, z: float) -> GateData:
+def _rv(x: float, y: float, z: float) -> Values:
     """exp(-i (x X + y Y + z Z) / 2)."""
     angle = math.hypot(x, y, z)
     c, s = math.cos(angle / 2), math.sin(angle / 2) / angle if angle else 0.5
-    return _square(complex(c, -s * z), complex(-s * y, -s * x), complex(s * y, -s * x), complex(c, s * z))
+    return complex(c, -s * z), complex(-s * y, -s * x), complex(s * y, -s * x), complex(c, s * z)
 
 
-def _u(theta: float, phi: float, lam: float) -> GateData:
+def _u(theta: float, phi: float, lam: float) -> Values:
     c, s = math.cos(theta / 2), math.sin(theta / 2)
-    return _square(c, -s * exp(1j * lam), s * exp(1j * phi), c * exp(1j * (phi + lam)))
+    return c, -s * exp(1j * lam), s * exp(1j * phi), c * exp(1j * (phi + lam))
 
 
-def _u2(phi: float, lam: float) -> GateData:
+def _u2(phi: float, lam: float) -> Values:
     h = math.sqrt(0.5)
-    return _square(h, -h * exp(1j * lam), h * exp(1j * phi), h * exp(1j * (phi + lam)))
+    return h, -h * exp(1j * lam), h * exp(1j * phi), h * exp(1j * (phi + lam))
 
 
-def _cu(theta: float, phi: float, lam: float, gamma: float) -> GateData:
+def _cu(theta: float, phi: float, lam: float, gamma: float) -> Values:
     """exp(i gamma) times `_u`."""
     c, s = math.cos(theta / 2), math.sin(theta / 2)
-    return _square(
+    return (
         c * exp(1j * gamma),
         -s * exp(1j * (gamma + lam)),
         s * exp(1j * (gamma + phi)),
@@ -159,30 +149,30 @@ def _cu(theta: float, phi: float, lam: float, gamma: float) -> GateData:
     )
 
 
-def _rxx(angle: float) -> GateData:
+def _rxx(angle: float) -> Values:
     c, s = _half(angle)
-    return _square(c, 0, 0, s, 0, c, s, 0, 0, s, c, 0, s, 0, 0, c)
+    return c, 0, 0, s, 0, c, s, 0, 0, s, c, 0, s, 0, 0, c
 
 
-def _ryy(angle: float) -> GateData:
+def _ryy(angle: float) -> Values:
     c, s = _half(angle)
-    return _square(c, 0, 0, -s, 0, c, s, 0, 0, s, c, 0, -s, 0, 0, c)
+    return c, 0, 0, -s, 0, c, s, 0, 0, s, c, 0, -s, 0, 0, c
 
 
-def _rzx(angle: float) -> GateData:
+def _rzx(angle: float) -> Values:
     """exp(-i angle/2 X (x) Z): Z on target 0."""
     c, s = _half(angle)
-    return _square(c, 0, s, 0, 0, c, 0, -s, s, 0, c, 0, 0, -s, 0, c)
+    return c, 0, s, 0, 0, c, 0, -s, s, 0, c, 0, 0, -s, 0, c
 
 
-def _xx_minus_yy(angle: float, beta: float) -> GateData:
+def _xx_minus_yy(angle: float, beta: float) -> Values:
     c, s = _half(angle)
-    return _square(c, 0, 0, s * exp(-1j * beta), 0, 1, 0, 0, 0, 0, 1, 0, s * exp(1j * beta), 0, 0, c)
+    return c, 0, 0, s * exp(-1j * beta), 0, 1, 0, 0, 0, 0, 1, 0, s * exp(1j * beta), 0, 0, c
 
 
-def _xx_plus_yy(angle: float, beta: float) -> GateData:
+def _xx_plus_yy(angle: float, beta: float) -> Values:
     c, s = _half(angle)
-    return _square(1, 0, 0, 0, 0, c, s * exp(-1j * beta), 0, 0, s * exp(1j * beta), c, 0, 0, 0, 0, 1)
+    return 1, 0, 0, 0, 0, c, s * exp(-1j * beta), 0, 0, s * exp(1j * beta), c, 0, 0, 0, 0, 1
 
 
 def _same(*params: float) -> Params:
@@ -206,35 +196,37 @@ def _inverse_u2(phi: float, lam: float) -> Params:
 
 
 _R = math.sqrt(0.5)
-_H = _constant(EMPTY)
-_ONE = _constant((1, 1))
-_X = _constant((1, 1), (1, 0))
-_Y = _constant((1j, -1j), (1, 0))
-_Z = _constant((1, -1))
-_S = _constant((1, 1j))
-_SDG = _constant((1, -1j))
-_T = _constant((1, complex(_R, _R)))
-_TDG = _constant((1, complex(_R, -_R)))
-_SX = _constant(((0.5 + 0.5j, 0.5 - 0.5j), (0.5 - 0.5j, 0.5 + 0.5j)))
-_SXDG = _constant(((0.5 - 0.5j, 0.5 + 0.5j), (0.5 + 0.5j, 0.5 - 0.5j)))
-_SWAP = _constant((1, 1, 1, 1), (0, 2, 1, 3))
-_ISWAP = _constant((1, 1j, 1j, 1), (0, 2, 1, 3))
-_DCX = _constant((1, 1, 1, 1), (0, 2, 3, 1))
-_ECR = _constant(np.array(((0, 1, 0, 1j), (1, 0, -1j, 0), (0, 1j, 0, 1), (-1j, 0, 1, 0))) * _R)
-_RCCX = _constant((1, 1, 1, 1j, 1, -1, 1, -1j), (0, 1, 2, 7, 4, 5, 6, 3))
-_RCCCX = _constant(
-    (1, 1, 1, 1j, 1, 1, 1, -1, 1, 1, 1, -1j, 1, 1, 1, 1),
-    (0, 1, 2, 3, 4, 5, 6, 15, 8, 9, 10, 11, 12, 13, 14, 7),
-)
+_H = _constant()
+_ONE = _constant(1, 1)
+_Y = _constant(1j, -1j)
+_Z = _constant(1, -1)
+_S = _constant(1, 1j)
+_SDG = _constant(1, -1j)
+_T = _constant(1, complex(_R, _R))
+_TDG = _constant(1, complex(_R, -_R))
+_SX = _constant(0.5 + 0.5j, 0.5 - 0.5j, 0.5 - 0.5j, 0.5 + 0.5j)
+_SXDG = _constant(0.5 - 0.5j, 0.5 + 0.5j, 0.5 + 0.5j, 0.5 - 0.5j)
+_ONES = _constant(1, 1, 1, 1)
+_ISWAP = _constant(1, 1j, 1j, 1)
+_ECR = _constant(*(_R * z for z in (0, 1, 0, 1j, 1, 0, -1j, 0, 0, 1j, 0, 1, -1j, 0, 1, 0)))
+_RCCX = _constant(1, 1, 1, 1j, 1, -1, 1, -1j)
+_RCCCX = _constant(1, 1, 1, 1j, 1, 1, 1, -1, 1, 1, 1, -1j, 1, 1, 1, 1)
+
+# where amplitude j goes
+_FLIP = (1, 0)
+_EXCHANGE = (0, 2, 1, 3)
+_TURN = (0, 2, 3, 1)
+_TOFFOLI = (0, 1, 2, 7, 4, 5, 6, 3)
+_TOFFOLI_3 = (0, 1, 2, 3, 4, 5, 6, 15, 8, 9, 10, 11, 12, 13, 14, 7)
 
 _DIAGONAL, _PERMUTATION, _HADAMARD, _UNITARY = Kind.DIAGONAL, Kind.PERMUTATION, Kind.HADAMARD, Kind.UNITARY
 _MCX = (library.MCXGate, library.C3XGate, library.C4XGate)
 
-# name, classes, targets, controls, parameters, kind, angles to data, inverse's name, inverse's angles
+# name, classes, targets, controls, parameters, kind, angles to data, inverse's name, inverse's angles, permutation
 ROWS: tuple[GateRow, ...] = (
     GateRow("id", (library.IGate,), 1, 0, 0, _DIAGONAL, _ONE, "id", _same),
-    GateRow("x", (library.XGate,), 1, 0, 0, _PERMUTATION, _X, "x", _same),
-    GateRow("y", (library.YGate,), 1, 0, 0, _PERMUTATION, _Y, "y", _same),
+    GateRow("x", (library.XGate,), 1, 0, 0, _PERMUTATION, _ONE, "x", _same, _FLIP),
+    GateRow("y", (library.YGate,), 1, 0, 0, _PERMUTATION, _Y, "y", _same, _FLIP),
     GateRow("z", (library.ZGate,), 1, 0, 0, _DIAGONAL, _Z, "z", _same),
     GateRow("h", (library.HGate,), 1, 0, 0, _HADAMARD, _H, "h", _same),
     GateRow("s", (library.SGate,), 1, 0, 0, _DIAGONAL, _S, "sdg", _same),
@@ -253,8 +245,8 @@ ROWS: tuple[GateRow, ...] = (
     GateRow("u", (library.UGate,), 1, 0, 3, _UNITARY, _u, "u", _inverse_u),
     GateRow("u2", (library.U2Gate,), 1, 0, 2, _UNITARY, _u2, "u2", _inverse_u2),
     GateRow("u3", (library.U3Gate,), 1, 0, 3, _UNITARY, _u, "u3", _inverse_u),
-    GateRow("cx", (library.CXGate,), 1, 1, 0, _PERMUTATION, _X, "cx", _same),
-    GateRow("cy", (library.CYGate,), 1, 1, 0, _PERMUTATION, _Y, "cy", _same),
+    GateRow("cx", (library.CXGate,), 1, 1, 0, _PERMUTATION, _ONE, "cx", _same, _FLIP),
+    GateRow("cy", (library.CYGate,), 1, 1, 0, _PERMUTATION, _Y, "cy", _same, _FLIP),
     GateRow("cz", (library.CZGate,), 1, 1, 0, _DIAGONAL, _Z, "cz", _same),
     GateRow("ch", (library.CHGate,), 1, 1, 0, _HADAMARD, _H, "ch", _same),
     GateRow("cs", (library.CSGate,), 1, 1, 0, _DIAGONAL, _S, "csdg", _same),
@@ -267,9 +259,9 @@ ROWS: tuple[GateRow, ...] = (
     GateRow("cry", (library.CRYGate,), 1, 1, 1, _UNITARY, _ry, "cry", _negated),
     GateRow("cu", (library.CUGate,), 1, 1, 4, _UNITARY, _cu, "cu", _inverse_u),
     GateRow("cu3", (library.CU3Gate,), 1, 1, 3, _UNITARY, _u, "cu3", _inverse_u),
-    GateRow("swap", (library.SwapGate,), 2, 0, 0, _PERMUTATION, _SWAP, "swap", _same),
-    GateRow("iswap", (library.iSwapGate,), 2, 0, 0, _PERMUTATION, _ISWAP, None, _same),
-    GateRow("dcx", (library.DCXGate,), 2, 0, 0, _PERMUTATION, _DCX, None, _same),
+    GateRow("swap", (library.SwapGate,), 2, 0, 0, _PERMUTATION, _ONES, "swap", _same, _EXCHANGE),
+    GateRow("iswap", (library.iSwapGate,), 2, 0, 0, _PERMUTATION, _ISWAP, None, _same, _EXCHANGE),
+    GateRow("dcx", (library.DCXGate,), 2, 0, 0, _PERMUTATION, _ONES, None, _same, _TURN),
     GateRow("ecr", (library.ECRGate,), 2, 0, 0, _UNITARY, _ECR, "ecr", _same),
     GateRow("rxx", (library.RXXGate,), 2, 0, 1, _UNITARY, _rxx, "rxx", _negated),
     GateRow("ryy", (library.RYYGate,), 2, 0, 1, _UNITARY, _ryy, "ryy", _negated),
@@ -277,13 +269,13 @@ ROWS: tuple[GateRow, ...] = (
     GateRow("rzx", (library.RZXGate,), 2, 0, 1, _UNITARY, _rzx, "rzx", _negated),
     GateRow("xx_minus_yy", (library.XXMinusYYGate,), 2, 0, 2, _UNITARY, _xx_minus_yy, "xx_minus_yy", _first_negated),
     GateRow("xx_plus_yy", (library.XXPlusYYGate,), 2, 0, 2, _UNITARY, _xx_plus_yy, "xx_plus_yy", _first_negated),
-    GateRow("ccx", (library.CCXGate,), 1, 2, 0, _PERMUTATION, _X, "ccx", _same),
+    GateRow("ccx", (library.CCXGate,), 1, 2, 0, _PERMUTATION, _ONE, "ccx", _same, _FLIP),
     GateRow("ccz", (library.CCZGate,), 1, 2, 0, _DIAGONAL, _Z, "ccz", _same),
-    GateRow("cswap", (library.CSwapGate,), 2, 1, 0, _PERMUTATION, _SWAP, "cswap", _same),
-    GateRow("rccx", (library.RCCXGate,), 3, 0, 0, _PERMUTATION, _RCCX, "rccx", _same),
-    GateRow("rcccx", (library.RC3XGate,), 4, 0, 0, _PERMUTATION, _RCCCX, None, _same),
+    GateRow("cswap", (library.CSwapGate,), 2, 1, 0, _PERMUTATION, _ONES, "cswap", _same, _EXCHANGE),
+    GateRow("rccx", (library.RCCXGate,), 3, 0, 0, _PERMUTATION, _RCCX, "rccx", _same, _TOFFOLI),
+    GateRow("rcccx", (library.RC3XGate,), 4, 0, 0, _PERMUTATION, _RCCCX, None, _same, _TOFFOLI_3),
     GateRow("c3sx", (library.C3SXGate,), 1, 3, 0, _UNITARY, _SX, None, _same),
-    GateRow("mcx", _MCX, 1, ANY, 0, _PERMUTATION, _X, "mcx", _same),
+    GateRow("mcx", _MCX, 1, ANY, 0, _PERMUTATION, _ONE, "mcx", _same, _FLIP),
     GateRow("mcphase", (library.MCPhaseGate, library.MCU1Gate), 1, ANY, 1, _DIAGONAL, _p, "mcphase", _negated),
     GateRow("global_phase", (library.GlobalPhaseGate,), 0, 0, 1, _DIAGONAL, _global_phase, "global_phase", _negated),
 )
@@ -322,7 +314,16 @@ INSTRUCTIONS: dict[str, Any] = {
 @lru_cache(maxsize=4096)
 def gate_data(name: str, *params: float) -> GateData:
     """The data of gate ``name`` at these angles; equal angles share one read-only array."""
-    return GATES[name].build(*params)
+    row = GATES[name]
+    data = np.array(row.build(*params), complex)
+    if row.kind is Kind.UNITARY:
+        data = data.reshape(1 << row.num_targets, -1)
+    data.setflags(write=False)
+    if not row.permutation:
+        return data, None
+    permutation = np.array(row.permutation, np.int64)
+    permutation.setflags(write=False)
+    return data, permutation
 
 
 def row_op(row: GateRow, params: Sequence[float], qubits: tuple[int, ...], ctrl_state: int | None = None) -> Op:

@@ -5,11 +5,12 @@ In: a `Program`. Out: `Code`. It runs nothing and knows neither device nor state
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from qsim_ozaki.errors import LoweringError, OptionError
+from qsim_ozaki.op_list import OpList
 from qsim_ozaki.ops import Branch, Condition, Initialize, Instruction, Measure, Op, Program, Reset, Save
 
 MAX_JOINT_QUBITS = 8  # measured at once: 256 probabilities per collapse, and a split costs no more than that
@@ -26,7 +27,7 @@ class Segment:
     """
 
     index: int
-    ops: tuple[Op, ...]
+    ops: OpList
     restore_order: bool = False
 
 
@@ -122,7 +123,7 @@ def check_saves(code: Code, shots: int) -> None:
 
 
 def _walk(body: Iterable[Instruction]) -> Iterator[Instruction]:
-    """Every instruction, those inside branches included."""
+    """Every instruction, those inside branches included; operators that stand together stay so."""
     for item in body:
         yield item
         if isinstance(item, Branch):
@@ -162,6 +163,8 @@ def _changed_qubits(item: Instruction) -> set[int]:
     """Qubits that may leave |0> or lose their measured value by ``item``."""
     if isinstance(item, Op):
         return set(item.mixed_qubits)
+    if isinstance(item, Sequence):
+        return OpList.of(item).changed_qubits()
     if isinstance(item, (Reset, Initialize)):
         return set(item.qubits)
     if isinstance(item, Branch):
@@ -173,6 +176,8 @@ def _used_qubits(item: Instruction) -> set[int]:
     """Qubits whose value before ``item`` may matter to it."""
     if isinstance(item, Branch):
         return {qubit for inner in _walk(item.then + item.otherwise) for qubit in _used_qubits(inner)}
+    if isinstance(item, Sequence):
+        return OpList.of(item).used_qubits()
     return {qubit for qubit in item.qubits if qubit >= 0}
 
 
@@ -249,8 +254,8 @@ def _fresh_initializations(items: tuple[CodeItem, ...]) -> Iterator[int]:
     for index, item in enumerate(items):
         if isinstance(item, Initialize) and not touched & set(item.qubits):
             yield index
-        for op in item.ops if isinstance(item, Segment) else ():
-            touched |= set(op.mixed_qubits)
+        if isinstance(item, Segment):
+            touched |= item.ops.changed_qubits()
         if isinstance(item, Initialize):
             touched |= set(item.qubits)
 
@@ -261,19 +266,22 @@ class _Writer:
 
     restorable: tuple[int, ...]  # a save in this order wants the segment before it to end in program order
     items: list[CodeItem] = field(default_factory=list)
-    ops: list[Op] = field(default_factory=list)
+    ops: OpList = field(default_factory=OpList)
     num_segments: int = 0
 
     def flush(self, restore_order: bool = False) -> None:
         if self.ops:
-            self.items.append(Segment(self.num_segments, tuple(self.ops), restore_order))
+            self.items.append(Segment(self.num_segments, self.ops, restore_order))
             self.num_segments += 1
-            self.ops.clear()
+            self.ops = OpList()
 
     def write(self, body: Iterable[Instruction]) -> None:
         for item in body:
             if isinstance(item, Op):
                 self.ops.append(item)
+                continue
+            if isinstance(item, Sequence):
+                self.ops.extend(OpList.of(item))
                 continue
             in_order = isinstance(item, Save) and tuple(q for q in item.qubits if q >= 0) == self.restorable
             self.flush(in_order)

@@ -6,9 +6,8 @@ its qubits, the circuit and the way out; nothing is left out in silence.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -30,15 +29,34 @@ from qiskit.circuit import (
 from qiskit.circuit import Measure as QiskitMeasure
 from qiskit.circuit import Reset as QiskitReset
 
+import qsim_ozaki._cpu as _cpu
 from qsim_ozaki.errors import LoweringError
-from qsim_ozaki.expand import Site, phase_ops, standard_op, unitary_ops
-from qsim_ozaki.gates import GATES, row_op
-from qsim_ozaki.ops import Branch, Condition, Initialize, Instruction, Measure, Op, Program, Reset, Save
+from qsim_ozaki.expand import Site, numbers, phase_ops, unitary_ops
+from qsim_ozaki.gates import ANY, GATES, ROWS, GateRow, Values, row_op
+from qsim_ozaki.op_list import KIND_NUMBERS, OpList
+from qsim_ozaki.ops import Branch, Condition, Initialize, Instruction, Kind, Measure, Op, Program, Reset, Save
 
 NORM_TOLERANCE = 1e-8  # of an initial vector; Qiskit's own tolerance for matrices
 IDLE_NAMES = frozenset({"barrier", "delay", "id", "measure"})  # may leave a qubit in |0>; `save_` does too
 LABEL_GATES = {"0": (), "1": ("x",), "+": ("h",), "-": ("x", "h"), "r": ("h", "s"), "l": ("h", "sdg")}
-UNKNOWN = object()
+
+
+TABLE = _cpu.GateTable()
+
+
+def _add_to_table(row: GateRow) -> tuple[int, Callable[..., Values] | None]:
+    """The number in `TABLE` of a standard gate's row, and what makes its data of its angles."""
+    fixed = not row.num_params
+    values = np.array(row.build() if fixed else (), complex)
+    size = 1 << row.num_targets
+    count = 0 if fixed else size * size if row.kind is Kind.UNITARY else size
+    kind = KIND_NUMBERS[row.kind]
+    number = TABLE.add(kind, row.num_targets, row.num_controls, count, values, row.permutation, row.name)
+    return number, None if fixed else row.build
+
+
+# Standard gates with a fixed number of qubits; the identity is none, for it leaves out its qubit.
+STANDARD = {row.name: _add_to_table(row) for row in ROWS if row.num_controls != ANY and row.name != "id"}
 
 
 def lower(circuit: QuantumCircuit) -> Program:
@@ -57,6 +75,7 @@ def lower(circuit: QuantumCircuit) -> Program:
     bits = {bit: index for index, bit in enumerate(circuit.clbits)}
     walker = _Walker(circuit.name, active, [])
     walker.walk(circuit, _Scope(number, bits))
+    walker.close()
     # behind the boundaries that set the first state, so that an engine that writes that state does not lose it
     start = next(
         (i for i, item in enumerate(walker.body) if not isinstance(item, (Reset, Initialize))), len(walker.body)
@@ -137,7 +156,6 @@ class _Scope:
     qubits: dict[Any, int]
     clbits: dict[Any, int]
     outer: _Scope | None = None
-    cache: dict[Any, Op | None] = field(default_factory=dict)
 
     def clbit(self, bit: Bit) -> int:
         """Index of a classical bit, which the bodies of control flow may name as the circuit around them does."""
@@ -148,29 +166,62 @@ class _Scope:
 
 @dataclass(slots=True)
 class _Walker:
-    """Appends the instructions of circuits to ``body``."""
+    """Appends the instructions of circuits to ``body``.
+
+    Standard gates gather as rows of `STANDARD`, with the program qubits and the data of each; they become operators
+    when something else comes.
+    """
 
     name: str
     active: tuple[int, ...]
     body: list[Instruction]
+    ops: OpList = field(default_factory=OpList)  # operators since the last boundary
+    rows: list[int] = field(default_factory=list)
+    qubits: list[int] = field(default_factory=list)
+    values: list[complex] = field(default_factory=list)
 
     def walk(self, circuit: QuantumCircuit, scope: _Scope) -> None:
         """Every instruction of ``circuit``, its global phase not included."""
-        cache, append, index = scope.cache, self.body.append, scope.qubits
+        rows, qubits, values, index, standard = self.rows, self.qubits, self.values, scope.qubits, STANDARD.get
         for instruction in circuit.data:
-            if not instruction.is_standard_gate():
+            row = standard(instruction.name)
+            if row is None or not instruction.is_standard_gate():
+                self._gather(circuit, scope)
                 self._instruction(instruction, scope)
                 continue
-            # operators are immutable, so a gate without angles seen before on these qubits is the same one
-            key = None if instruction.params else (instruction.name, instruction.qubits)
-            op = cache.get(key, UNKNOWN)
-            if op is UNKNOWN:
-                qubits = tuple([index[qubit] for qubit in instruction.qubits])
-                op = standard_op(instruction, qubits, partial(self._site, instruction, scope))
-                if key is not None:
-                    cache[key] = op
-            if op is not None:
-                append(op)  # type: ignore[arg-type]
+            number, build = row
+            if build is not None:
+                try:
+                    values.extend(build(*instruction.params))
+                except (TypeError, ValueError, OverflowError):
+                    values.extend(build(*numbers(instruction.params, self._site(instruction, scope))))
+            rows.append(number)
+            for qubit in instruction.qubits:
+                qubits.append(index[qubit])
+        self._gather(circuit, scope)
+
+    def add(self, ops: Iterable[Op]) -> None:
+        """Operators after all that came before."""
+        for op in ops:
+            self.ops.append(op)
+
+    def close(self) -> None:
+        """Puts the operators gathered into the body: a boundary follows."""
+        if self.ops:
+            self.body.append(self.ops)
+            self.ops = OpList()
+
+    def _gather(self, circuit: QuantumCircuit, scope: _Scope) -> None:
+        """Makes operators of the rows, which stem from ``circuit``."""
+        if not self.rows:
+            return
+        if not self.ops.native.extend_rows(TABLE, self.rows, self.qubits, self.values):
+            for instruction in circuit.data:  # some angle is not finite: the first one is named
+                if instruction.name in STANDARD and instruction.is_standard_gate():
+                    numbers(instruction.params, self._site(instruction, scope))
+        self.rows.clear()
+        self.qubits.clear()
+        self.values.clear()
 
     def _site(self, instruction: CircuitInstruction, scope: _Scope) -> Site:
         """Where ``instruction`` stands, in the qubits of the user's circuit."""
@@ -181,19 +232,23 @@ class _Walker:
 
     def _instruction(self, instruction: CircuitInstruction, scope: _Scope) -> None:
         """Anything that is not one of Qiskit's standard gates in its plain form."""
+        if instruction.name == "id" and instruction.is_standard_gate():
+            return
         operation = instruction.operation
         handler = HANDLERS.get(getattr(operation, "base_class", type(operation)))
         if handler is not None:
+            self.close()
             handler(self, instruction, scope)
         elif isinstance(operation, ControlFlowOp):
             raise self._site(instruction, scope).error(
                 "this control flow is not supported yet", "Only if_else is, with a bit or a register against a value"
             )
         elif instruction.name.startswith(("save_", "set_")) and not isinstance(operation, Gate):
+            self.close()
             _save(self, instruction, scope)
         elif isinstance(operation, (Gate, AnnotatedOperation)) or getattr(operation, "definition", None) is None:
             qubits = tuple([scope.qubits[qubit] for qubit in instruction.qubits])
-            self.body += unitary_ops(operation, qubits, self._site(instruction, scope))
+            self.add(unitary_ops(operation, qubits, self._site(instruction, scope)))
         else:
             self.nested(operation.definition, instruction, scope)
 
@@ -204,7 +259,7 @@ class _Walker:
         inner = _Scope(
             dict(zip(circuit.qubits, qubits, strict=True)), dict(zip(circuit.clbits, clbits, strict=True)), scope
         )
-        self.body += phase_ops(circuit.global_phase, self._site(instruction, scope))
+        self.add(phase_ops(circuit.global_phase, self._site(instruction, scope)))
         self.walk(circuit, inner)
 
 
@@ -253,7 +308,7 @@ def _initialize(walker: _Walker, instruction: CircuitInstruction, scope: _Scope)
         raise site.error(f"{label!r} has {len(label)} letters", f"{len(qubits)} qubits need as many")
     _append_reset(walker, qubits)
     for qubit, letter in zip(qubits, reversed(label), strict=True):
-        walker.body += [row_op(GATES[name], (), (qubit,)) for name in LABEL_GATES[letter]]
+        walker.add(row_op(GATES[name], (), (qubit,)) for name in LABEL_GATES[letter])
 
 
 def _unit_vector(values: ArrayLike, num_qubits: int, site: Site) -> Any:
@@ -305,6 +360,7 @@ def _if_else(walker: _Walker, instruction: CircuitInstruction, scope: _Scope) ->
     for block in operation.blocks:
         walker.body = []
         walker.nested(block, instruction, scope)
+        walker.close()
         branches.append(tuple(walker.body))
     walker.body = outer
     walker.body.append(Branch(Condition(indices, int(value)), *branches))

@@ -6,7 +6,7 @@ It may not touch a state and may not choose anything.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import TypeAlias
@@ -133,7 +133,7 @@ class Branch:
 
 
 Boundary: TypeAlias = Measure | Reset | Initialize | Save | Branch
-Instruction: TypeAlias = Op | Boundary
+Instruction: TypeAlias = Op | Sequence[Op] | Boundary  # operators with nothing between them may stand together
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -188,7 +188,7 @@ class TilePass:
     """
 
     qubits: tuple[int, ...]
-    ops: tuple[Op, ...]
+    ops: Sequence[Op]
     zero_qubits: tuple[int, ...] = ()
     prediction: Prediction = field(default_factory=Prediction)
     reason: str = ""
@@ -274,9 +274,12 @@ def _is_of_its_kind(op: Op) -> bool:
     return bool(np.max(np.abs(error), initial=0) < UNIT_TOLERANCE)
 
 
-def walk(body: Iterable[Instruction]) -> Iterable[Instruction]:
-    """Every instruction of ``body``, those of branches included."""
+def walk(body: Iterable[Instruction]) -> Iterable[Op | Boundary]:
+    """Every instruction of ``body``, those of branches included, operators one by one."""
     for instruction in body:
+        if isinstance(instruction, Sequence):
+            yield from instruction
+            continue
         yield instruction
         if isinstance(instruction, Branch):
             yield from walk(instruction.then)

@@ -10,19 +10,18 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-import qsim_ozaki._cpu as _cpu
 from qsim_ozaki.cost import Device, predict_prepare, predict_tile, state_bytes, total
+from qsim_ozaki.errors import CapacityError
 from qsim_ozaki.explain import explain_steps
-from qsim_ozaki.fuse import fuse, one_qubit_matrix
+from qsim_ozaki.fuse import absorb_product, fuse, relabel_swaps
+from qsim_ozaki.op_list import OpList
 from qsim_ozaki.ops import (
-    HADAMARD_MATRIX,
     DenseBlock,
     HadamardPass,
     Kind,
     Op,
     Path,
     Prediction,
-    Prepare,
     Relabel,
     Step,
     TilePass,
@@ -30,7 +29,7 @@ from qsim_ozaki.ops import (
 
 DENSE_BLOCK_QUBITS = 7  # matrices from this size on make a step of their own: arithmetic hides the pass
 SWAP_PERMUTATION = (0, 2, 1, 3)
-DIAGONAL_WEIGHT = 0.01  # a diagonal fits any tile: it only breaks ties between them
+MAX_QUBITS = 62  # a mask of qubits is one machine word
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +97,8 @@ def plan(
     Returns:
         The plan. Its steps cover the ops in an order that commutes.
     """
+    if num_qubits > MAX_QUBITS:
+        raise CapacityError(f"a plan of {num_qubits} qubits was asked for; states have at most {MAX_QUBITS} qubits.")
     start = tuple(range(num_qubits)) if position is None else tuple(position)
     relabelled, final = relabel_swaps(ops, start)
     steps: list[Step] = []
@@ -111,41 +112,12 @@ def plan(
         prediction = predict_prepare(num_qubits, options.precision, device)
         steps.append(replace(prepare, prediction=prediction, reason="one write of a product state"))
     if options.restore_order:
-        fused += order_swaps(final)
+        fused.extend(OpList.of(order_swaps(final)))
         final = tuple(range(num_qubits))
     steps += choose_passes(fused, num_qubits, live, device, options)
     prediction = total(step.prediction for step in steps)
     memory = state_bytes(num_qubits, options.precision)
     return Plan(num_qubits, tuple(steps), final, device, options, prediction, memory)
-
-
-def relabel_swaps(ops: Sequence[Op], position: tuple[int, ...]) -> tuple[list[Op], tuple[int, ...]]:
-    """``ops`` on physical qubits with every uncontrolled SWAP turned into a change of names."""
-    place = list(position)
-    out = []
-    for op in ops:
-        if is_swap(op):
-            a, b = op.targets
-            place[a], place[b] = place[b], place[a]
-        else:
-            out.append(_move(op, place))
-    return out, tuple(place)
-
-
-def is_swap(op: Op) -> bool:
-    """Whether ``op`` exchanges two qubits and does nothing else."""
-    if op.kind is not Kind.PERMUTATION or len(op.targets) != 2 or op.controls:
-        return False
-    assert op.permutation is not None
-    return tuple(op.permutation) == SWAP_PERMUTATION and bool(np.all(op.data == 1))
-
-
-def _move(op: Op, place: Sequence[int]) -> Op:
-    targets = tuple(place[q] for q in op.targets)
-    controls = tuple(place[q] for q in op.controls)
-    if targets == op.targets and controls == op.controls:
-        return op
-    return Op(op.kind, targets, op.data, controls, op.ctrl_state, op.permutation, op.name)
 
 
 def _relabel(start: Sequence[int], final: Sequence[int]) -> Relabel:
@@ -170,27 +142,7 @@ def order_swaps(final: Sequence[int]) -> list[Op]:
     return swaps
 
 
-def absorb_product(ops: Sequence[Op], num_qubits: int) -> tuple[Prepare, list[Op]]:
-    """The product state that the leading one-qubit gates make of |0...0>, and the ops that are left."""
-    factors = np.zeros((num_qubits, 2), complex)
-    factors[:, 0] = 1
-    touched = [False] * num_qubits
-    left = []
-    for op in ops:
-        matrix = one_qubit_matrix(op)
-        if not op.qubits:
-            factors[0] *= op.data[0]
-        elif matrix is not None and not touched[op.targets[0]]:
-            q = op.targets[0]
-            factors[q] = np.array(matrix).reshape(2, 2) @ factors[q]
-        else:
-            left.append(op)
-            for q in op.qubits:
-                touched[q] = True
-    return Prepare(factors), left
-
-
-def choose_passes(ops: Sequence[Op], num_qubits: int, live: int, device: Device, options: PlanOptions) -> list[Step]:
+def choose_passes(ops: OpList, num_qubits: int, live: int, device: Device, options: PlanOptions) -> list[Step]:
     """Steps that cover ``ops``: tiles that take the most work first, large matrices apart.
 
     Args:
@@ -200,19 +152,11 @@ def choose_passes(ops: Sequence[Op], num_qubits: int, live: int, device: Device,
         device: measured or made up.
         options: what was asked.
     """
-    if not ops:
-        return []
     line = min(device.line_for(options.precision), num_qubits)
     tile = min(max(device.tile_for(options.precision), line + 1), num_qubits)
-    masks = [(_mask(op.targets), _mask(op.controls)) for op in ops]
-    mixed = [0 if op.kind is Kind.DIAGONAL else targets for op, (targets, _) in zip(ops, masks, strict=True)]
-    used = [targets | controls for targets, controls in masks]
-    weights = [1.0 if mask else DIAGONAL_WEIGHT for mask in mixed]
     passes = _Passes(num_qubits, live, device, options)
-    for mask, members in _cpu.search_tiles(
-        np.array(mixed, np.uint64), np.array(used, np.uint64), np.array(weights), num_qubits, tile, (1 << line) - 1
-    ):
-        passes.add(mask, [ops[k] for k in members])
+    for mask, members in ops.native.search_tiles(num_qubits, tile, (1 << line) - 1):
+        passes.add(mask, OpList(members))
     return passes.steps
 
 
@@ -226,52 +170,41 @@ class _Passes:
         self.options = options
         self.steps: list[Step] = []
 
-    def add(self, tile: int, ops: Sequence[Op]) -> None:
+    def add(self, tile: int, ops: OpList) -> None:
         """One pass with ``ops``, or several where matrices among them are large enough to be steps of their own."""
-        run: list[Op] = []
-        for op in ops:
-            if op.kind is Kind.UNITARY and len(op.targets) >= DENSE_BLOCK_QUBITS:
-                self.close(tile, run)
-                run = []
-                self.block(op)
-            else:
-                run.append(op)
-        self.close(tile, run)
+        begin = 0
+        for number in ops.native.large_matrices(DENSE_BLOCK_QUBITS):
+            self.close(tile, OpList(ops.native.part(begin, number)))
+            self.block(ops[number])
+            begin = number + 1
+        self.close(tile, OpList(ops.native.part(begin, len(ops))) if begin else ops)
 
-    def close(self, tile: int, ops: Sequence[Op]) -> None:
+    def close(self, tile: int, ops: OpList) -> None:
         if not ops:
             return
         zero = self.zero_qubits(tile)
         prediction = predict_tile(ops, self.num_qubits - len(zero), self.options.precision, self.device)
-        if all(_is_hadamard(op) for op in ops) and not zero:
+        if not zero and ops.native.only_hadamards():
             targets = tuple(sorted(op.targets[0] for op in ops))
             self.steps.append(HadamardPass(targets, prediction, "only Hadamards: additions, one scale"))
         else:
             qubits = self.qubits_of(tile)
             reason = f"{len(ops)} ops fit a tile of {len(qubits)} qubits"
-            self.steps.append(TilePass(qubits, tuple(ops), zero, prediction, reason))
-        self.note(ops)
+            self.steps.append(TilePass(qubits, ops, zero, prediction, reason))
+        self.live |= ops.native.mixed_mask()
 
     def block(self, op: Op) -> None:
         zero = self.zero_qubits(_mask(op.targets))
         prediction = predict_tile([op], self.num_qubits - len(zero), self.options.precision, self.device)
         size = 1 << len(op.targets)
         self.steps.append(DenseBlock(op, Path.NATIVE, 0, zero, prediction, f"{size} x {size} matrix product"))
-        self.note([op])
-
-    def note(self, ops: Sequence[Op]) -> None:
-        for op in ops:
-            self.live |= _mask(op.mixed_qubits)
+        self.live |= _mask(op.mixed_qubits)
 
     def zero_qubits(self, tile: int) -> tuple[int, ...]:
         return self.qubits_of(~(self.live | tile))
 
     def qubits_of(self, mask: int) -> tuple[int, ...]:
         return tuple(q for q in range(self.num_qubits) if mask >> q & 1)
-
-
-def _is_hadamard(op: Op) -> bool:
-    return op.kind is Kind.UNITARY and not op.controls and np.array_equal(op.data, HADAMARD_MATRIX)
 
 
 def _mask(qubits: Sequence[int]) -> int:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from qsim_ozaki.cost import Device, total
 from qsim_ozaki.link import Code, Segment
+from qsim_ozaki.op_list import OpList
 from qsim_ozaki.ops import Prediction, Step
 from qsim_ozaki.plan import Plan, PlanOptions, plan
 
@@ -45,7 +46,7 @@ def plan_program(code: Code, device: Device, options: PlanOptions) -> ProgramPla
     """Plans every segment of ``code`` without running it."""
     width = code.num_qubits
     position = tuple(range(width))
-    segments = code.segments or (Segment(0, ()),)
+    segments = code.segments or (Segment(0, OpList()),)
     untouched = not code.items or isinstance(code.items[0], Segment)
     plans: list[Plan] = []
     for index, segment in enumerate(segments):

@@ -1,5 +1,7 @@
 """What the tests of lowering share: checks of a program against Qiskit, and made-up operations."""
 
+from dataclasses import replace
+
 import numpy as np
 from qiskit import QuantumCircuit
 from qiskit.circuit import (
@@ -10,7 +12,8 @@ from qiskit.quantum_info import Operator, Statevector, random_unitary
 from reference import apply_ops, tolerance, unitary_of, zero_state
 
 from qsim_ozaki.lower import lower
-from qsim_ozaki.ops import Initialize, Op, Reset, verify
+from qsim_ozaki.op_list import OpList
+from qsim_ozaki.ops import Branch, Initialize, Op, Reset, verify
 
 QISKIT_ROUNDING = 64  # gates in which Qiskit's own definition of one gate may round, and its matrix does
 
@@ -18,7 +21,20 @@ QISKIT_ROUNDING = 64  # gates in which Qiskit's own definition of one gate may r
 def lowered(circuit):
     program = lower(circuit)
     verify(program)
-    return program
+    return replace(program, body=one_by_one(program.body))
+
+
+def one_by_one(body):
+    """``body`` with operators that stand together taken apart."""
+    out = []
+    for item in body:
+        if isinstance(item, OpList):
+            out += item
+        elif isinstance(item, Branch):
+            out.append(replace(item, then=one_by_one(item.then), otherwise=one_by_one(item.otherwise)))
+        else:
+            out.append(item)
+    return tuple(out)
 
 
 def final_state(program):

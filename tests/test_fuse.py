@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from random_ops import random_op, random_state, random_unitary
 from reference import apply_op, tolerance
 
-from qsim_ozaki.fuse import fuse, multiply, split
+import qsim_ozaki._cpu as _cpu
+from qsim_ozaki.fuse import fuse
 from qsim_ozaki.ops import EMPTY, Kind, Op
 
 X = np.array([1, 0])
@@ -56,10 +57,8 @@ def test_split_is_exact_in_form_and_right_in_value(rng, angle):
     for left, right in [(1, 1), tuple(np.exp(1j * rng.uniform(0, 6, 2)))]:
         for matrix in ([[c, -s], [s, c]], [[c, s], [s, -c]], [[c, -1j * s], [-1j * s, c]]):
             u = np.diag([1, left]) @ np.array(matrix, complex) @ np.diag([right, 1])
-            parts = split(tuple(u.reshape(-1)))
-            core = np.array(parts[1]).reshape(2, 2)
-            rebuilt = np.array(multiply(multiply(parts[0], parts[1]), parts[2])).reshape(2, 2)
-            assert np.max(np.abs(rebuilt - u)) < 1e-15
+            after, core, before = (np.array(part).reshape(2, 2) for part in _cpu.split(list(u.reshape(-1))))
+            assert np.max(np.abs(after @ core @ before - u)) < 1e-15
             a, b, d, e = core.reshape(-1)
             assert a.imag == 0
             assert e.imag == 0
@@ -75,7 +74,7 @@ def test_layers_of_one_qubit_gates_become_one_op_per_qubit():
 
 def test_gates_that_cancel_leave_nothing():
     ops = [Op(Kind.HADAMARD, (q,), EMPTY) for _ in range(2) for q in range(3)]
-    assert fuse(ops, 3) == []
+    assert len(fuse(ops, 3)) == 0
 
 
 def test_a_matrix_absorbs_its_neighbours(rng):

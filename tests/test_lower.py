@@ -214,17 +214,6 @@ def test_the_same_body_on_other_qubits():
     assert [(op.controls, op.targets) for op in second.otherwise] == [((), ()), ((2,), (1,))]
 
 
-def test_repeated_gates_share_operators_and_data():
-    circuit = QuantumCircuit(2)
-    for _ in range(3):
-        circuit.cx(0, 1)
-        circuit.rz(0.1, 0)
-        circuit.rz(0.1, 1)
-    body = lowered(circuit).body
-    assert body[0] is body[3]
-    assert len({id(op.data) for op in body}) == 2
-
-
 @pytest.mark.parametrize(
     "op",
     [

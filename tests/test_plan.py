@@ -7,8 +7,9 @@ import pytest
 from random_ops import random_op, random_state, random_unitary
 from reference import apply_op, tolerance
 
-from qsim_ozaki.cost import Device, phase_layers, predict_tile, state_bytes
+from qsim_ozaki.cost import Device, predict_tile, state_bytes, tile_work
 from qsim_ozaki.cpu import create
+from qsim_ozaki.errors import CapacityError
 from qsim_ozaki.ops import EMPTY, DenseBlock, HadamardPass, Kind, Op, Prepare, Relabel, TilePass
 from qsim_ozaki.plan import PlanOptions, order_swaps, plan
 
@@ -69,6 +70,11 @@ def test_a_plan_is_a_pure_function(rng):
     assert made[0] == made[1]
 
 
+def test_a_state_wider_than_a_mask_is_refused_with_the_limit():
+    with pytest.raises(CapacityError, match="63 qubits was asked for; states have at most 62"):
+        plan([], 63, DEVICE, PlanOptions())
+
+
 def test_swaps_move_no_data(rng):
     swap = Op(Kind.PERMUTATION, (0, 3), np.ones(4, complex), permutation=np.array([0, 2, 1, 3]), name="swap")
     made = plan([swap], 4, DEVICE, PlanOptions())
@@ -104,7 +110,7 @@ def test_diagonals_of_any_width_share_a_pass_with_one_layer(rng):
     ops = [Op(Kind.DIAGONAL, (q, (q + 5) % 10), np.exp(1j * rng.uniform(0, 6, 4))) for q in range(10)]
     made = plan(ops, 10, DEVICE, PlanOptions())
     assert len(made.steps) == 1
-    assert phase_layers(made.steps[0].ops) == 1
+    assert tile_work(made.steps[0].ops).phase_layers == 1
 
 
 def test_a_large_matrix_is_a_step_of_its_own(rng):

@@ -1,24 +1,22 @@
 // module.cpp -- the Python face of the CPU kernels: State and TileProgram. The GIL is released while they work.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
-#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <cstring>
 #include <memory>
-#include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
 
+#include "bind.hpp"
 #include "buffer.hpp"
 #include "measure.hpp"
 #include "parallel.hpp"
 #include "tile_compile.hpp"
 #include "tile_run.hpp"
-#include "tile_search.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -26,10 +24,9 @@ using namespace nb::literals;
 namespace {
 
 using qsim::index_t;
-using ComplexIn = nb::ndarray<const qsim::complex_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using IndexIn = nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using MaskIn = nb::ndarray<const std::uint64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using RealIn = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using qsim::ComplexIn;
+using qsim::make_array;
+using qsim::RealIn;
 
 constexpr int kPaddedQubits = 5;            // a state fills at least one vector register of any instruction set
 constexpr std::size_t kPrefetchBytes = std::size_t{24} << 20;  // larger states do not stay in a last-level cache
@@ -76,21 +73,21 @@ class Program {
         for (int q = num_qubits; q < num_qubits_; ++q) zero_qubits_.push_back(q);
     }
 
-    void add(int kind, std::vector<int> targets, std::vector<int> controls, index_t ctrl_state, ComplexIn data,
-             std::optional<IndexIn> permutation) {
-        qsim::TileOp op{static_cast<qsim::Kind>(kind), std::move(targets), std::move(controls), ctrl_state, {}, {}, 0, 0};
-        op.data.assign(data.data(), data.data() + data.size());
-        if (permutation)
-            op.permutation.assign(permutation->data(), permutation->data() + permutation->size());
-        if (op.kind != qsim::Kind::kDiagonal) {
-            if (op.kind != qsim::Kind::kHadamard) largest_ = std::max(largest_, static_cast<int>(op.targets.size()));
-            for (int q : op.targets)
-                if (std::find(qubits_.begin(), qubits_.end(), q) == qubits_.end())
-                    throw std::invalid_argument("an operator mixes a qubit outside the tile");
+    void add(const qsim::OpList& ops) {
+        for (std::size_t k = 0; k < ops.size(); ++k) {
+            const qsim::OpHead& head = ops[k];
+            qsim::TileOp op{head.kind, {}, {}, 0, {}, {}, 0, 0};
+            op.targets.assign(ops.targets(head), ops.controls(head));
+            for (int j = 0; j < head.num_controls; ++j) {
+                const std::int32_t entry = ops.controls(head)[j];
+                op.controls.push_back(qsim::OpList::control_qubit(entry));
+                op.ctrl_state |= index_t(qsim::OpList::control_value(entry)) << j;
+            }
+            op.data.assign(ops.data(head), ops.data(head) + head.num_data);
+            if (op.kind == qsim::Kind::kPermutation) op.permutation.assign(ops.permutation(head), ops.permutation(head) + head.num_data);
+            check(op);
+            ops_.push_back(std::move(op));
         }
-        const std::size_t limit = op.kind == qsim::Kind::kDiagonal ? qsim::kMaxDiagonal : qsim::kMaxOpQubits;
-        if (op.targets.size() > limit) throw std::invalid_argument("an operator has more than " + std::to_string(limit) + " targets");
-        ops_.push_back(std::move(op));
     }
 
     void finish() {
@@ -118,6 +115,19 @@ class Program {
     }
 
   private:
+    void check(const qsim::TileOp& op) {
+        const auto in_state = [&](int q) { return q >= 0 && q < num_qubits_; };
+        if (!std::all_of(op.targets.begin(), op.targets.end(), in_state) || !std::all_of(op.controls.begin(), op.controls.end(), in_state))
+            throw std::invalid_argument("an operator acts outside the state");
+        const bool diagonal = op.kind == qsim::Kind::kDiagonal;
+        if (!diagonal && op.kind != qsim::Kind::kHadamard) largest_ = std::max(largest_, static_cast<int>(op.targets.size()));
+        for (int q : op.targets)
+            if (!diagonal && std::find(qubits_.begin(), qubits_.end(), q) == qubits_.end())
+                throw std::invalid_argument("an operator mixes a qubit outside the tile");
+        const std::size_t limit = diagonal ? qsim::kMaxDiagonal : qsim::kMaxOpQubits;
+        if (op.targets.size() > limit) throw std::invalid_argument("an operator has more than " + std::to_string(limit) + " targets");
+    }
+
     template <class Real>
     std::unique_ptr<qsim::TileProgram<Real>> compile() {
         const int lanes = qsim::lane_bits(single_);
@@ -152,13 +162,6 @@ class Program {
     std::unique_ptr<qsim::TileProgram<float>> float_;
 };
 
-template <class T>
-nb::ndarray<nb::numpy, T, nb::ndim<1>> make_array(std::size_t size) {
-    T* data = new T[size];
-    nb::capsule owner(data, [](void* p) noexcept { delete[] static_cast<T*>(p); });
-    return nb::ndarray<nb::numpy, T, nb::ndim<1>>(data, {size}, owner);
-}
-
 // A view of the amplitudes; it keeps the memory alive, not the State.
 template <class Real>
 nb::object view(const State& state) {
@@ -185,21 +188,7 @@ NB_MODULE(_cpu, m) {
     m.doc() = "CPU kernels: states and tile programs.";
     m.def("isa", [] { return std::string(qsim::tile_kernels().name); }, "Name of the instruction set the kernels use.");
 
-    m.def("search_tiles", [](MaskIn mixed, MaskIn used, RealIn weights, int num_qubits, int tile_qubits, index_t always) {
-        std::vector<qsim::TileChoice> choices;
-        {
-            nb::gil_scoped_release release;
-            choices = qsim::search_tiles(mixed.data(), used.data(), weights.data(), mixed.size(), num_qubits, tile_qubits, always);
-        }
-        nb::list out;
-        for (const auto& choice : choices) {
-            auto members = make_array<std::int64_t>(choice.members.size());
-            std::copy(choice.members.begin(), choice.members.end(), members.data());
-            out.append(nb::make_tuple(choice.tile, members));
-        }
-        return out;
-    }, "mixed"_a, "used"_a, "weights"_a, "num_qubits"_a, "tile_qubits"_a, "always"_a,
-       "Tiles that cover the operators in few passes: (qubit mask, numbers of the operators) of each pass.");
+    qsim::bind_ops(m);
 
     nb::class_<State>(m, "State")
         .def(nb::init<int, bool>(), "num_qubits"_a, "single"_a)
@@ -247,7 +236,7 @@ NB_MODULE(_cpu, m) {
 
     nb::class_<Program>(m, "TileProgram")
         .def(nb::init<int, std::vector<int>, std::vector<int>, bool>(), "num_qubits"_a, "qubits"_a, "zero_qubits"_a, "single"_a)
-        .def("add", &Program::add, "kind"_a, "targets"_a, "controls"_a, "ctrl_state"_a, "data"_a, "permutation"_a.none())
+        .def("add", &Program::add, "ops"_a)
         .def("finish", &Program::finish, nb::call_guard<nb::gil_scoped_release>())
         .def("run", &Program::run, "state"_a, "threads"_a, nb::call_guard<nb::gil_scoped_release>())
         .def_prop_ro("sweep_types", &Program::sweep_types);

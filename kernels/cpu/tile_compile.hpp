@@ -5,15 +5,12 @@
 #include <complex>
 #include <vector>
 
+#include "op_list.hpp"
 #include "tile_program.hpp"
 
 namespace qsim {
 
-using complex_t = std::complex<double>;
-
-enum class Kind { kDiagonal, kPermutation, kHadamard, kUnitary };
-
-// One operator on state qubits; what ops.Op holds.
+// One operator of a list, apart from it: scheduling changes operators.
 struct TileOp {
     Kind kind;
     std::vector<int> targets, controls;

@@ -1,0 +1,28 @@
+// bind.hpp -- what the files of the Python face share.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <complex>
+#include <cstddef>
+
+namespace qsim {
+
+namespace nb = nanobind;
+
+using ComplexIn = nb::ndarray<const std::complex<double>, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using IndexIn = nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using RealIn = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+// A new NumPy array of `size` uninitialised numbers.
+template <class T>
+nb::ndarray<nb::numpy, T, nb::ndim<1>> make_array(std::size_t size) {
+    T* data = new T[size];
+    nb::capsule owner(data, [](void* p) noexcept { delete[] static_cast<T*>(p); });
+    return nb::ndarray<nb::numpy, T, nb::ndim<1>>(data, {size}, owner);
+}
+
+void bind_ops(nb::module_& m);
+
+}  // namespace qsim

@@ -1,0 +1,195 @@
+// bind_ops.cpp -- the Python face of operator lists: how they are filled, rewritten, searched and read.
+#include <nanobind/stl/complex.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <cmath>
+#include <map>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <tuple>
+
+#include "bind.hpp"
+#include "fuse.hpp"
+#include "op_list.hpp"
+#include "tile_search.hpp"
+
+using namespace nanobind::literals;
+
+namespace qsim {
+
+namespace {
+
+// Control entries of qubits whose wanted values are the bits of `ctrl_state`, a Python integer of any width.
+void add_controls(std::vector<std::int32_t>& qubits, const std::vector<int>& controls, nb::int_ ctrl_state) {
+    for (std::size_t j = 0; j < controls.size(); j += 32) {
+        const auto word = nb::cast<std::uint64_t>(nb::object((ctrl_state >> nb::int_(j)) & nb::int_(0xffffffffu)));
+        for (std::size_t b = j; b < std::min(j + 32, controls.size()); ++b)
+            qubits.push_back(controls[b] | (word >> (b - j) & 1 ? kControlOne : 0));
+    }
+}
+
+void append(OpList& ops, int kind, std::vector<std::int32_t> qubits, const std::vector<int>& controls, nb::int_ ctrl_state,
+            ComplexIn data, std::optional<IndexIn> permutation, const std::string& name) {
+    const std::size_t num_targets = qubits.size();
+    add_controls(qubits, controls, ctrl_state);
+    const auto structure = static_cast<Kind>(kind);
+    if (num_targets > 32) throw std::invalid_argument("an operator has more than 32 targets");
+    const std::size_t rows = std::size_t{1} << num_targets;
+    const std::size_t wanted = structure == Kind::kUnitary ? rows * rows : structure == Kind::kHadamard ? 0 : rows;
+    if (data.size() != wanted || (structure == Kind::kPermutation) != permutation.has_value())
+        throw std::invalid_argument("an operator's data does not have its kind's shape");
+    std::vector<std::uint32_t> places;
+    if (permutation) {
+        if (permutation->size() != rows) throw std::invalid_argument("a permutation does not have its operator's size");
+        places.assign(permutation->data(), permutation->data() + rows);
+    }
+    ops.append(structure, qubits.data(), num_targets, controls.size(), data.data(), wanted, places.data(), intern_name(name));
+}
+
+template <class T, class From>
+nb::object array_of(const From* from, std::size_t size) {
+    auto out = make_array<T>(size);
+    std::copy(from, from + size, out.data());
+    return nb::cast(out);
+}
+
+// (kind, targets, controls, ctrl_state, data, permutation or None, name) of operator k.
+nb::tuple get(const OpList& ops, std::size_t k) {
+    if (k >= ops.size()) throw nb::index_error();
+    const OpHead& op = ops[k];
+    nb::list targets, controls;
+    for (int j = 0; j < op.num_targets; ++j) targets.append(ops.targets(op)[j]);
+    nb::object state = nb::int_(0);
+    for (int j = 0; j < op.num_controls; ++j) {
+        const std::int32_t entry = ops.controls(op)[j];
+        controls.append(OpList::control_qubit(entry));
+        if (OpList::control_value(entry)) state = state | (nb::int_(1) << nb::int_(j));
+    }
+    nb::object permutation = nb::none();
+    if (op.kind == Kind::kPermutation) permutation = array_of<std::int64_t>(ops.permutation(op), op.num_data);
+    return nb::make_tuple(static_cast<int>(op.kind), nb::tuple(targets), nb::tuple(controls), state,
+                          array_of<complex_t>(ops.data(op), op.num_data), permutation, interned_name(op.name));
+}
+
+// Numbers of a Python list; false where one is not finite. Raises what Python raises for what is no number.
+bool read_values(nb::list list, std::vector<complex_t>& out) {
+    out.reserve(nb::len(list));
+    bool finite = true;
+    for (nb::handle item : list) {
+        const double real = PyComplex_RealAsDouble(item.ptr()), imaginary = PyComplex_ImagAsDouble(item.ptr());
+        if (PyErr_Occurred()) nb::raise_python_error();
+        finite = finite && std::isfinite(real) && std::isfinite(imaginary);
+        out.emplace_back(real, imaginary);
+    }
+    return finite;
+}
+
+OpList part(const OpList& ops, std::size_t begin, std::size_t end) {
+    OpList out;
+    for (std::size_t k = begin; k < std::min(end, ops.size()); ++k) out.append(ops, ops[k]);
+    return out;
+}
+
+std::vector<std::pair<index_t, OpList>> chosen(const OpList& ops, int num_qubits, int tile_qubits, index_t always) {
+    std::vector<std::pair<index_t, OpList>> out;
+    for (const TileChoice& choice : search_tiles(ops, num_qubits, tile_qubits, always)) {
+        OpList members;
+        for (const std::int64_t k : choice.members) members.append(ops, ops[k]);
+        out.emplace_back(choice.tile, std::move(members));
+    }
+    return out;
+}
+
+bool only_hadamards(const OpList& ops) {
+    const double r = std::sqrt(0.5);
+    for (std::size_t k = 0; k < ops.size(); ++k) {
+        Matrix2 m;
+        if (!one_qubit_matrix(ops, ops[k], m) || m[0] != r || m[1] != r || m[2] != r || m[3] != -r) return false;
+    }
+    return true;
+}
+
+std::vector<std::size_t> large_matrices(const OpList& ops, int num_targets) {
+    std::vector<std::size_t> out;
+    for (std::size_t k = 0; k < ops.size(); ++k)
+        if (ops[k].kind == Kind::kUnitary && ops[k].num_targets >= num_targets) out.push_back(k);
+    return out;
+}
+
+index_t mixed_mask(const OpList& ops) {
+    index_t out = 0;
+    for (std::size_t k = 0; k < ops.size(); ++k) out |= ops.mixed(ops[k]);
+    return out;
+}
+
+nb::dict name_counts(const OpList& ops) {
+    std::map<std::uint16_t, int> counts;
+    std::vector<std::uint16_t> order;
+    for (std::size_t k = 0; k < ops.size(); ++k)
+        if (!counts[ops[k].name]++) order.push_back(ops[k].name);
+    nb::dict out;
+    for (const std::uint16_t name : order) out[interned_name(name).c_str()] = counts[name];
+    return out;
+}
+
+}  // namespace
+
+void bind_ops(nb::module_& m) {
+    nb::class_<GateTable>(m, "GateTable")
+        .def(nb::init<>())
+        .def("add", [](GateTable& table, int kind, int num_targets, int num_controls, std::uint32_t num_values, ComplexIn values,
+                       const std::vector<std::uint32_t>& permutation, const std::string& name) {
+            return table.add(static_cast<Kind>(kind), num_targets, num_controls, num_values,
+                             std::vector<complex_t>(values.data(), values.data() + values.size()), permutation, name);
+        }, "kind"_a, "num_targets"_a, "num_controls"_a, "num_values"_a, "values"_a, "permutation"_a, "name"_a);
+
+    nb::class_<OpList>(m, "OpList")
+        .def(nb::init<>())
+        .def("__len__", &OpList::size)
+        .def("append", &append, "kind"_a, "targets"_a, "controls"_a, "ctrl_state"_a, "data"_a, "permutation"_a.none(), "name"_a)
+        .def("get", &get, "number"_a)
+        .def("extend", [](OpList& ops, const OpList& more) { ops.append(more); }, "more"_a)
+        .def("extend_rows", [](OpList& ops, const GateTable& table, const std::vector<std::uint32_t>& rows,
+                               const std::vector<std::int32_t>& qubits, nb::list values) {
+            std::vector<complex_t> numbers;
+            if (!read_values(values, numbers)) return false;
+            table.append_to(ops, rows, qubits, numbers.data(), numbers.size());
+            return true;
+        }, "table"_a, "rows"_a, "qubits"_a, "values"_a, "Appends rows of a gate table; False, and nothing, where a value is not finite.")
+        .def("part", &part, "begin"_a, "end"_a)
+        .def("touched_qubits", &OpList::touched_qubits, "all"_a)
+        .def("relabel_swaps", [](const OpList& ops, std::vector<int> place) {
+            OpList moved = relabel_swaps(ops, place);
+            return std::make_pair(std::move(moved), std::move(place));
+        }, "place"_a)
+        .def("fuse", &fuse, "num_qubits"_a, "max_fused_qubits"_a, nb::call_guard<nb::gil_scoped_release>())
+        .def("absorb_product", [](const OpList& ops, int num_qubits) {
+            std::vector<complex_t> factors(2 * num_qubits);
+            for (int q = 0; q < num_qubits; ++q) factors[2 * q] = 1;
+            OpList left = absorb_product(ops, factors);
+            return nb::make_tuple(array_of<complex_t>(factors.data(), factors.size()), std::move(left));
+        }, "num_qubits"_a)
+        .def("search_tiles", &chosen, "num_qubits"_a, "tile_qubits"_a, "always"_a, nb::call_guard<nb::gil_scoped_release>())
+        .def("work", [](const OpList& ops) {
+            const TileWork work = tile_work(ops);
+            return std::make_tuple(work.flops, work.sweeps, work.phase_layers);
+        })
+        .def("only_hadamards", &only_hadamards)
+        .def("large_matrices", &large_matrices, "num_targets"_a)
+        .def("mixed_mask", &mixed_mask)
+        .def("name_counts", &name_counts);
+    m.def("split", [](const std::vector<complex_t>& u) {
+        Matrix2 matrix;
+        std::copy_n(u.begin(), 4, matrix.begin());
+        const Split parts = split(matrix);
+        const auto list = [](const Matrix2& m2) { return std::vector<complex_t>(m2.begin(), m2.end()); };
+        return std::make_tuple(list(parts.left), list(parts.core), list(parts.right));
+    }, "matrix"_a, "Row-major (left, core, right) of a row-major 2 x 2 unitary; see fuse.hpp.");
+}
+
+}  // namespace qsim

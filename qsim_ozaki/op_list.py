@@ -1,0 +1,81 @@
+"""Operators in order as columns, so that thousands of them cost no Python object each.
+
+In: `Op`s, or rows of a gate table. Out: a sequence of `Op`s, each made when it is looked at. It rewrites nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import overload
+
+import numpy as np
+
+import qsim_ozaki._cpu as _cpu
+from qsim_ozaki.ops import Kind, Op
+
+KIND_NUMBERS = {Kind.DIAGONAL: 0, Kind.PERMUTATION: 1, Kind.HADAMARD: 2, Kind.UNITARY: 3}
+KINDS = tuple(KIND_NUMBERS)
+
+
+class OpList(Sequence[Op]):
+    """Operators in order.
+
+    Args:
+        native: the columns, in the C++ extension; they are this list's own from here on.
+    """
+
+    __slots__ = ("native",)
+
+    def __init__(self, native: _cpu.OpList | None = None) -> None:
+        self.native = _cpu.OpList() if native is None else native
+
+    @classmethod
+    def of(cls, ops: Iterable[Op]) -> OpList:
+        """``ops`` as a list: itself where it is one, for nobody changes a list that is made."""
+        if isinstance(ops, OpList):
+            return ops
+        out = cls()
+        for op in ops:
+            out.append(op)
+        return out
+
+    def append(self, op: Op) -> None:
+        """Adds ``op`` at the end, while the list is being made."""
+        data = np.ascontiguousarray(op.data, complex).reshape(-1)
+        self.native.append(KIND_NUMBERS[op.kind], op.targets, op.controls, op.ctrl_state, data, op.permutation, op.name)
+
+    def extend(self, ops: OpList) -> None:
+        """Adds ``ops`` at the end, while the list is being made."""
+        self.native.extend(ops.native)
+
+    def changed_qubits(self) -> set[int]:
+        """Qubits whose value some operator changes."""
+        return set(self.native.touched_qubits(False))
+
+    def used_qubits(self) -> set[int]:
+        """Qubits of all operators."""
+        return set(self.native.touched_qubits(True))
+
+    def __len__(self) -> int:
+        return len(self.native)
+
+    @overload
+    def __getitem__(self, index: int) -> Op: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Op]: ...
+    def __getitem__(self, index: int | slice) -> Op | Sequence[Op]:
+        if isinstance(index, slice):
+            return [self._op(number) for number in range(*index.indices(len(self)))]
+        return self._op(range(len(self))[index])
+
+    def __iter__(self) -> Iterator[Op]:
+        return map(self._op, range(len(self)))
+
+    def _op(self, number: int) -> Op:
+        kind, targets, controls, ctrl_state, data, permutation, name = self.native.get(number)
+        if kind == KIND_NUMBERS[Kind.UNITARY]:
+            data = data.reshape(1 << len(targets), -1)
+        return Op(KINDS[kind], targets, data, controls, ctrl_state, permutation, name)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return OpList.of, (list(self),)

@@ -1,0 +1,107 @@
+"""Columns of operators give back what went in."""
+
+import pickle
+
+import numpy as np
+import pytest
+from random_ops import random_op
+from reference import tolerance, unitary_of
+
+import qsim_ozaki._cpu as _cpu
+from qsim_ozaki.fuse import absorb_product, relabel_swaps
+from qsim_ozaki.op_list import KIND_NUMBERS, OpList
+from qsim_ozaki.ops import EMPTY, Kind, Op
+
+
+def assert_same(got, expected):
+    assert len(got) == len(expected)
+    for one, other in zip(got, expected, strict=True):
+        for name in ("kind", "targets", "controls", "ctrl_state", "name"):
+            assert getattr(one, name) == getattr(other, name)
+        assert np.array_equal(one.data, other.data)
+        assert one.data.shape == other.data.shape
+        assert (one.permutation is None) == (other.permutation is None)
+        assert one.permutation is None or np.array_equal(one.permutation, other.permutation)
+
+
+def test_operators_come_back_as_they_went_in(rng):
+    ops = [random_op(rng, 7, max_targets=4) for _ in range(200)]
+    columns = OpList.of(ops)
+    assert_same(columns, ops)
+    assert_same(columns[3:-5:2], ops[3:-5:2])
+    assert_same([columns[-1], columns[0]], [ops[-1], ops[0]])
+    assert_same(pickle.loads(pickle.dumps(columns)), ops)
+    assert OpList.of(columns) is columns
+    with pytest.raises(IndexError):
+        columns[200]
+
+
+def test_lists_join_and_name_their_qubits(rng):
+    first, second = ([random_op(rng, 6, max_targets=3) for _ in range(20)] for _ in range(2))
+    joined = OpList.of(first)
+    joined.extend(OpList.of(second))
+    assert_same(joined, first + second)
+    assert joined.changed_qubits() == {q for op in first + second for q in op.mixed_qubits}
+    assert joined.used_qubits() == {q for op in first + second for q in op.qubits}
+
+
+def test_controls_beyond_a_machine_word():
+    controls = tuple(range(1, 101))
+    op = Op(Kind.PERMUTATION, (0,), np.ones(2, complex), controls, (1 << 99) + 5, np.array([1, 0]), "mcx")
+    assert_same(OpList.of([op]), [op])
+
+
+@pytest.mark.parametrize(
+    ("kind", "size", "permutation"), [(Kind.UNITARY, 4, None), (Kind.DIAGONAL, 3, None), (Kind.HADAMARD, 1, None)]
+)
+def test_data_of_another_shape_is_refused(kind, size, permutation):
+    with pytest.raises(ValueError, match="shape"):
+        OpList.of([Op(kind, (0, 1), np.ones(size, complex), permutation=permutation)])
+
+
+def test_rows_need_as_many_qubits_and_values_as_they_use():
+    table = _cpu.GateTable()
+    row = table.add(KIND_NUMBERS[Kind.DIAGONAL], 1, 1, 2, np.empty(0, complex), [], "cp")
+    ops = OpList()
+    assert ops.native.extend_rows(table, [row, row], [4, 2, 3, 0], [1, 1j, 1, -1])
+    wanted = [Op(Kind.DIAGONAL, (t,), np.array([1, z]), (c,), 1, name="cp") for c, t, z in ((4, 2, 1j), (3, 0, -1))]
+    assert_same(ops, wanted)
+    assert not ops.native.extend_rows(table, [row], [0, 1], [1, complex("nan")])
+    assert len(ops) == 2
+    for qubits, values in (([0], [1, 1]), ([0, 1], [1]), ([0, 1, 2], [1, 1]), ([0, 1], [1, 1, 1])):
+        with pytest.raises(ValueError, match="too"):
+            ops.native.extend_rows(table, [row], qubits, values)
+    with pytest.raises(TypeError):
+        ops.native.extend_rows(table, [row], [0, 1], [1, "x"])
+
+
+def test_swaps_become_names(rng):
+    swap = np.array([0, 2, 1, 3])
+    ops = []
+    for _ in range(40):
+        a, b = (int(q) for q in rng.permutation(4)[:2])
+        is_swap = bool(rng.integers(2))
+        ops.append(
+            Op(Kind.PERMUTATION, (a, b), np.ones(4, complex), permutation=swap) if is_swap else random_op(rng, 4)
+        )
+    start = tuple(int(q) for q in rng.permutation(4))
+    moved, final = relabel_swaps(ops, start)
+    index = np.arange(16)
+
+    def at(places):
+        return sum(((index >> q) & 1) << places[q] for q in range(4))
+
+    expected, got = unitary_of(ops, 4), unitary_of(list(moved), 4)
+    assert np.max(np.abs(got[np.ix_(at(final), at(start))] - expected)) <= tolerance(40)
+
+
+def test_leading_gates_become_a_product_state(rng):
+    ops = [random_op(rng, 5, max_targets=2) for _ in range(30)]
+    ops[:0] = [Op(Kind.HADAMARD, (q,), EMPTY) for q in range(5)]
+    prepare, left = absorb_product(ops, 5)
+    state = np.ones(1, complex)
+    for factor in prepare.factors:
+        state = np.kron(factor, state)
+    assert len(left) < len(ops) - 4
+    expected = unitary_of(ops, 5)[:, 0]
+    assert np.linalg.norm(unitary_of(list(left), 5) @ state - expected) <= tolerance(40)
