@@ -75,6 +75,7 @@ def tile_qubits() -> int:
     return min(max((size // 32).bit_length() - 1, 12), 16)
 
 
+@cache
 def processor() -> str:
     """The processor's name as the operating system gives it."""
     try:

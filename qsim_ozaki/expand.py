@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from math import isfinite
 from typing import Any, TypeAlias
 
@@ -32,6 +33,7 @@ from qiskit.exceptions import QiskitError
 from qiskit.quantum_info import Operator
 from qiskit.synthesis import LieTrotter, SuzukiTrotter
 
+import qsim_ozaki._cpu as _cpu
 from qsim_ozaki.errors import LoweringError
 from qsim_ozaki.gates import GATE_OF_CLASS, GATES, gate_data, inverse_op, row_op, structured_op
 from qsim_ozaki.ops import EMPTY, ComplexArray, Kind, Op
@@ -42,7 +44,7 @@ MATRIX_FIRST_QUBITS = 3  # up to here a gate's own matrix is cheaper than its de
 MAX_POWER_QUBITS = 8  # a power by its matrix: 256 x 256
 MAX_REPEATED_OPS = 1_000_000
 MAX_SHORT_OPS = 64  # repeated as they are, where a matrix would do too
-CHECKED_QUBITS = 8  # U^dagger U in full up to here, on random vectors above
+CHECKED_QUBITS = 5  # U^dagger U in full up to here, on random vectors above
 PARITY_QUBITS = 6  # a Pauli rotation as one diagonal of 64 entries; longer ones fold the rest by CX
 
 Qubits: TypeAlias = tuple[int, ...]
@@ -50,11 +52,25 @@ Qubits: TypeAlias = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """Where in the user's circuit an instruction stands, for messages."""
+    """Where in the user's circuit an instruction stands, for messages.
+
+    Attributes:
+        circuit: its name.
+        gate: the instruction's name.
+        program_qubits: where it acts; ~i is the circuit's idle qubit i.
+        active: the circuit's index of each program qubit; None: the same.
+    """
 
     circuit: str
     gate: str
-    qubits: Qubits
+    program_qubits: Sequence[int]
+    active: Qubits | None = None
+
+    @property
+    def qubits(self) -> Qubits:
+        """Where it acts, in the circuit's indices."""
+        active = self.active
+        return tuple([~q if q < 0 else q if active is None else active[q] for q in self.program_qubits])
 
     def error(self, problem: str, remedy: str) -> LoweringError:
         """A `LoweringError` that names gate, qubits, circuit, problem and remedy."""
@@ -173,28 +189,36 @@ def matrix_op(matrix: ArrayLike, qubits: Qubits, site: Site) -> Op:
     Raises:
         LoweringError: its size is wrong, it holds NaN or infinity, or it is not unitary within `UNITARITY_TOLERANCE`.
     """
-    array = np.asarray(matrix, complex)
+    array = np.array(matrix, complex, order="C")  # a copy: the user's own may change
     size = 1 << len(qubits)
     if array.shape != (size, size):
         raise site.error(f"its matrix has shape {array.shape}", f"{len(qubits)} qubits need {(size, size)}")
+    distance = _distance_from_unitary(array)
+    if distance <= UNITARITY_TOLERANCE:
+        return structured_op(array, qubits, site.gate)
     if not np.isfinite(array).all():
         raise site.error("its matrix holds NaN or infinity", "Give finite entries")
-    distance = _distance_from_unitary(array)
-    if distance > UNITARITY_TOLERANCE:
-        raise site.error(
-            f"its matrix is not unitary: |U^dagger U - 1| is {distance:.1e}, the tolerance {UNITARITY_TOLERANCE:.0e}",
-            "Give a unitary matrix, in full double precision",
-        )
-    return structured_op(array, qubits, site.gate)
+    raise site.error(
+        f"its matrix is not unitary: |U^dagger U - 1| is {distance:.1e}, the tolerance {UNITARITY_TOLERANCE:.0e}",
+        "Give a unitary matrix, in full double precision",
+    )
 
 
 def _distance_from_unitary(matrix: ComplexArray) -> float:
     """The largest |U^dagger U - 1|; above `CHECKED_QUBITS` qubits, as four random vectors see it (Freivalds' check)."""
     size = len(matrix)
-    probe = np.eye(size, dtype=complex)
-    if size > 1 << CHECKED_QUBITS:
-        probe = np.random.default_rng(size).standard_normal((size, 4)).astype(complex)
-    return float(np.abs(matrix.conj().T @ (matrix @ probe) - probe).max())
+    if size <= 1 << CHECKED_QUBITS:
+        return float(_cpu.distance_from_unitary(matrix.reshape(-1), size))
+    probe = _probe(size)
+    with np.errstate(invalid="ignore", over="ignore"):  # what is not finite stays so
+        image = matrix @ probe
+        return float(np.abs((image.conj().T @ matrix).conj().T - probe).max())
+
+
+@lru_cache
+def _probe(size: int) -> ComplexArray:
+    """Four random vectors, the columns of ``(size, 4)``."""
+    return np.random.default_rng(size).standard_normal((size, 4)).astype(complex)
 
 
 def _by_definition(operation: Any, qubits: Qubits, site: Site) -> list[Op]:

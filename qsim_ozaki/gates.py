@@ -32,6 +32,7 @@ from qiskit.circuit import (
 )
 from qiskit.transpiler import Target
 
+import qsim_ozaki._cpu as _cpu
 from qsim_ozaki.ops import EMPTY, ComplexArray, IndexArray, Kind, Op
 
 GateData: TypeAlias = tuple[ComplexArray, IndexArray | None]  # `Op.data`, `Op.permutation`
@@ -339,24 +340,24 @@ def row_op(row: GateRow, params: Sequence[float], qubits: tuple[int, ...], ctrl_
 def structured_op(matrix: ComplexArray, targets: tuple[int, ...], name: str) -> Op:
     """The operator of a unitary ``(2**k, 2**k)`` matrix, with the strongest structure that is true of it.
 
-    Entries below `NEGLIGIBLE` count as zero: leaving one out changes a product by less than its own rounding.
+    The matrix is not copied; nobody may write to it afterwards. Entries below `NEGLIGIBLE` count as zero: leaving one
+    out changes a product by less than its own rounding.
     """
     size = len(matrix)
-    occupied = np.abs(matrix) > NEGLIGIBLE
-    if np.count_nonzero(occupied) == size:
-        permutation = occupied.argmax(axis=0)
-        columns = np.arange(size)
-        data = _frozen(matrix[permutation, columns])
-        if np.array_equal(permutation, columns):
-            return Op(Kind.DIAGONAL, targets, data, name=name)
-        if np.array_equal(np.sort(permutation), columns):
-            permutation.setflags(write=False)
-            return Op(Kind.PERMUTATION, targets, data, permutation=permutation, name=name)
+    kind, permutation = _cpu.structure_of(np.ascontiguousarray(matrix, complex).reshape(-1), size, NEGLIGIBLE)
+    if kind == 0:
+        return Op(Kind.DIAGONAL, targets, _frozen(matrix.diagonal()), name=name)
+    if kind == 1:
+        permutation.setflags(write=False)
+        data = _frozen(matrix[permutation, np.arange(size)])
+        return Op(Kind.PERMUTATION, targets, data, permutation=permutation, name=name)
     if abs(matrix[0, 0] - _R ** len(targets)) < ROUNDED:
         expected = Op(Kind.HADAMARD, targets, EMPTY, name=name)
         if np.abs(matrix - expected.matrix()).max() < ROUNDED:
             return expected
-    return Op(Kind.UNITARY, targets, _frozen(matrix), name=name)
+    view = np.asarray(matrix, complex)[...]
+    view.setflags(write=False)
+    return Op(Kind.UNITARY, targets, view, name=name)
 
 
 def inverse_op(op: Op) -> Op:

@@ -54,8 +54,11 @@ class OzakiJob(JobV1):  # type: ignore[misc]
         self._error: BaseException | None = None
         self._thread: threading.Thread | None = None
 
-    def submit(self) -> None:
+    def submit(self, short: bool = False) -> None:
         """Starts the job's thread; it ends with the job, so that an idle backend has none and a process may fork.
+
+        Args:
+            short: the work takes less time than a thread; it is done before this returns if no other job runs.
 
         Raises:
             EngineError: it was submitted before.
@@ -63,6 +66,10 @@ class OzakiJob(JobV1):  # type: ignore[misc]
         if self._thread is not None:
             raise EngineError(f"job {self.job_id()} was submitted before. Run the circuits again for a new job.")
         self._status = JobStatus.QUEUED
+        if short and self._turn.acquire(blocking=False):
+            self._thread = threading.current_thread()
+            self._guarded(self._in_turn)
+            return
         self._thread = threading.Thread(target=self._run, name=f"qsim_ozaki job {self.job_id()}", daemon=True)
         _unfinished.add(self)
         self._thread.start()
@@ -150,17 +157,28 @@ class OzakiJob(JobV1):  # type: ignore[misc]
             raise CancelledError(f"job {self.job_id()} was cancelled")
 
     def _run(self) -> None:
+        self._guarded(self._wait_for_turn)
+
+    def _wait_for_turn(self) -> None:
+        while not self._turn.acquire(timeout=QUEUE_SECONDS):
+            self._check()
+        self._in_turn()
+
+    def _in_turn(self) -> None:
+        """Works, with the turn held, and gives it back."""
         try:
-            while not self._turn.acquire(timeout=QUEUE_SECONDS):
-                self._check()
-            try:
-                self._enter(JobStatus.RUNNING)
-                self._check()
-                assert self._work is not None
-                self._result = self._work(self._check, self.job_id())
-                self._enter(JobStatus.DONE)
-            finally:
-                self._turn.release()
+            self._enter(JobStatus.RUNNING)
+            self._check()
+            assert self._work is not None
+            self._result = self._work(self._check, self.job_id())
+            self._enter(JobStatus.DONE)
+        finally:
+            self._turn.release()
+
+    def _guarded(self, call: Callable[[], None]) -> None:
+        """``call()``, whose error becomes the job's."""
+        try:
+            call()
         except CancelledError:
             self._enter(JobStatus.CANCELLED)
         except BaseException as error:

@@ -226,9 +226,7 @@ class _Walker:
     def _site(self, instruction: CircuitInstruction, scope: _Scope) -> Site:
         """Where ``instruction`` stands, in the qubits of the user's circuit."""
         program = [scope.qubits[qubit] for qubit in instruction.qubits]
-        return Site(
-            self.name, instruction.name, tuple(self.active[qubit] if qubit >= 0 else ~qubit for qubit in program)
-        )
+        return Site(self.name, instruction.name, program, self.active)
 
     def _instruction(self, instruction: CircuitInstruction, scope: _Scope) -> None:
         """Anything that is not one of Qiskit's standard gates in its plain form."""

@@ -17,7 +17,7 @@ from qsim_ozaki.cost import Device, amplitude_bytes, state_bytes
 from qsim_ozaki.errors import CapacityError, LoweringError, OptionError
 from qsim_ozaki.execute import Execution, Request
 from qsim_ozaki.explain import format_bytes
-from qsim_ozaki.link import Code, check_saves, link
+from qsim_ozaki.link import Code, Segment, check_saves, link
 from qsim_ozaki.lower import lower
 from qsim_ozaki.ops import Initialize, Program, Reset
 from qsim_ozaki.plan import PlanOptions
@@ -70,6 +70,12 @@ def needed_bytes(code: Code, precision: str) -> int:
         elif save is not code.items[-1]:
             needed += state_bytes(code.num_qubits, precision)
     return needed
+
+
+def amplitude_updates(prepared: Prepared) -> int:
+    """Amplitudes times operators and boundaries: how much work there is, before fusion."""
+    items = prepared.code.items
+    return sum(len(item.ops) if isinstance(item, Segment) else 1 for item in items) << prepared.code.num_qubits
 
 
 def check_capacity(prepared: Prepared, device: Device, precision: str) -> None:

@@ -15,6 +15,7 @@
 
 #include "bind.hpp"
 #include "fuse.hpp"
+#include "matrix_check.hpp"
 #include "op_list.hpp"
 #include "tile_search.hpp"
 
@@ -48,7 +49,14 @@ void append(OpList& ops, int kind, std::vector<std::int32_t> qubits, const std::
         if (permutation->size() != rows) throw std::invalid_argument("a permutation does not have its operator's size");
         places.assign(permutation->data(), permutation->data() + rows);
     }
-    ops.append(structure, qubits.data(), num_targets, controls.size(), data.data(), wanted, places.data(), intern_name(name));
+    Block block;  // the array itself, which nobody writes
+    if (wanted >= kSharedNumbers)
+        block = Block(data.data(), [owner = new ComplexIn(data)](const complex_t*) {
+            nb::gil_scoped_acquire gil;
+            delete owner;
+        });
+    ops.append(structure, qubits.data(), num_targets, controls.size(), data.data(), wanted, places.data(), intern_name(name),
+               std::move(block));
 }
 
 template <class T, class From>
@@ -56,6 +64,13 @@ nb::object array_of(const From* from, std::size_t size) {
     auto out = make_array<T>(size);
     std::copy(from, from + size, out.data());
     return nb::cast(out);
+}
+
+// The numbers of an operator: a copy of few, a read-only view of many.
+nb::object numbers_of(const OpList& ops, const OpHead& op) {
+    if (!OpList::is_shared(op)) return array_of<complex_t>(ops.data(op), op.num_data);
+    nb::capsule owner(new Block(ops.block(op)), [](void* p) noexcept { delete static_cast<Block*>(p); });
+    return nb::cast(nb::ndarray<nb::numpy, const complex_t, nb::ndim<1>>(ops.data(op), {op.num_data}, owner));
 }
 
 // (kind, targets, controls, ctrl_state, data, permutation or None, name) of operator k.
@@ -73,7 +88,7 @@ nb::tuple get(const OpList& ops, std::size_t k) {
     nb::object permutation = nb::none();
     if (op.kind == Kind::kPermutation) permutation = array_of<std::int64_t>(ops.permutation(op), op.num_data);
     return nb::make_tuple(static_cast<int>(op.kind), nb::tuple(targets), nb::tuple(controls), state,
-                          array_of<complex_t>(ops.data(op), op.num_data), permutation, interned_name(op.name));
+                          numbers_of(ops, op), permutation, interned_name(op.name));
 }
 
 // Numbers of a Python list; false where one is not finite. Raises what Python raises for what is no number.
@@ -183,6 +198,16 @@ void bind_ops(nb::module_& m) {
         .def("large_matrices", &large_matrices, "num_targets"_a)
         .def("mixed_mask", &mixed_mask)
         .def("name_counts", &name_counts);
+    m.def("structure_of", [](ComplexIn matrix, std::size_t size, double negligible) {
+        if (matrix.size() != size * size) throw std::invalid_argument("a matrix does not have the size given");
+        std::vector<std::int64_t> place(size);
+        const Kind kind = structure_of(matrix.data(), size, negligible, place.data());
+        return nb::make_tuple(static_cast<int>(kind), array_of<std::int64_t>(place.data(), size));
+    }, "matrix"_a, "size"_a, "negligible"_a, "(kind, row of each column's entry) of a row-major matrix; see matrix_check.hpp.");
+    m.def("distance_from_unitary", [](ComplexIn matrix, std::size_t size) {
+        if (matrix.size() != size * size) throw std::invalid_argument("a matrix does not have the size given");
+        return distance_from_unitary(matrix.data(), size);
+    }, "matrix"_a, "size"_a, "The largest entry of |U^dagger U - 1| of a row-major matrix; infinite where U is not finite.");
     m.def("split", [](const std::vector<complex_t>& u) {
         Matrix2 matrix;
         std::copy_n(u.begin(), 4, matrix.begin());

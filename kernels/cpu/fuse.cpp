@@ -127,7 +127,7 @@ class Fusion {
             for (int q : pair) flush(q, true);
             push(Kind::kDiagonal, pair, 2, diagonal, 4, cz_);
             take_one_qubit(targets[0], hadamard());
-        } else if (op.kind == Kind::kUnitary && op.num_controls == 0 && op.num_targets <= max_fused_qubits_) {
+        } else if (op.kind == Kind::kUnitary && op.num_controls == 0 && op.num_targets <= max_fused_qubits_ && !OpList::is_shared(op)) {
             take_dense(op);
         } else {
             emit(op);
@@ -139,7 +139,7 @@ class Fusion {
         if (!before && last_dense_[q] >= 0) {
             const OpHead& dense = out_[last_dense_[q]];
             const int position = static_cast<int>(std::find(out_.targets(dense), out_.controls(dense), q) - out_.targets(dense));
-            apply_left(out_.data(dense), std::size_t{1} << dense.num_targets, position, matrix);
+            apply_left(out_.own_data(dense), std::size_t{1} << dense.num_targets, position, matrix);
         } else {
             before = before ? multiply(matrix, *before) : matrix;
         }
@@ -171,7 +171,7 @@ class Fusion {
         int place[32];
         for (int j = 0; j < k; ++j)
             place[j] = static_cast<int>(std::find(targets, targets + k, out_.targets(earlier)[j]) - targets);
-        complex_t* old = out_.data(earlier);
+        complex_t* old = out_.own_data(earlier);
         std::vector<complex_t> product(size * size);
         for (std::size_t row = 0; row < size; ++row)
             for (std::size_t inner = 0; inner < size; ++inner) {

@@ -83,7 +83,7 @@ class Program {
                 op.controls.push_back(qsim::OpList::control_qubit(entry));
                 op.ctrl_state |= index_t(qsim::OpList::control_value(entry)) << j;
             }
-            op.data.assign(ops.data(head), ops.data(head) + head.num_data);
+            op.data = qsim::Numbers(ops.block(head), head.num_data);
             if (op.kind == qsim::Kind::kPermutation) op.permutation.assign(ops.permutation(head), ops.permutation(head) + head.num_data);
             check(op);
             ops_.push_back(std::move(op));

@@ -46,31 +46,43 @@ index_t OpList::used(const OpHead& op) const {
     return out;
 }
 
-OpHead& OpList::append(Kind kind, const std::int32_t* qubits, std::size_t num_targets, std::size_t num_controls,
-                       const complex_t* data, std::size_t num_data, const std::uint32_t* permutation, std::uint16_t name) {
+Block OpList::copy_block(const complex_t* data, std::size_t count) {
+    auto numbers = std::make_shared<std::vector<complex_t>>(data, data + count);
+    return Block(numbers, numbers->data());
+}
+
+void OpList::append(Kind kind, const std::int32_t* qubits, std::size_t num_targets, std::size_t num_controls,
+                    const complex_t* data, std::size_t num_data, const std::uint32_t* permutation, std::uint16_t name, Block block) {
     OpHead op{kind, static_cast<std::uint8_t>(num_targets), static_cast<std::uint16_t>(num_controls), name,
               static_cast<std::uint32_t>(qubits_.size()), static_cast<std::uint32_t>(num_data), data_.size(), permutations_.size()};
     qubits_.insert(qubits_.end(), qubits, qubits + num_targets + num_controls);
-    data_.insert(data_.end(), data, data + num_data);
+    if (is_shared(op)) {
+        op.data = blocks_.size();
+        blocks_.push_back(block ? std::move(block) : copy_block(data, num_data));
+    } else {
+        data_.insert(data_.end(), data, data + num_data);
+    }
     if (kind == Kind::kPermutation) permutations_.insert(permutations_.end(), permutation, permutation + num_data);
     heads_.push_back(op);
-    return heads_.back();
 }
 
 void OpList::append(const OpList& from, const OpHead& op) {
-    append(op.kind, from.targets(op), op.num_targets, op.num_controls, from.data(op), op.num_data, from.permutation(op), op.name);
+    append(op.kind, from.targets(op), op.num_targets, op.num_controls, from.data(op), op.num_data, from.permutation(op), op.name,
+           is_shared(op) ? from.blocks_[op.data] : nullptr);
 }
 
 void OpList::append(const OpList& from) {
     const auto first_qubit = static_cast<std::uint32_t>(qubits_.size());
-    const std::uint64_t first_data = data_.size(), first_permutation = permutations_.size();
+    const std::uint64_t first_data = data_.size(), first_block = blocks_.size(), first_permutation = permutations_.size();
     heads_.reserve(heads_.size() + from.size());
     for (OpHead op : from.heads_) {
-        op.qubits += first_qubit, op.data += first_data, op.permutation += first_permutation;
+        op.qubits += first_qubit, op.permutation += first_permutation;
+        op.data += is_shared(op) ? first_block : first_data;
         heads_.push_back(op);
     }
     qubits_.insert(qubits_.end(), from.qubits_.begin(), from.qubits_.end());
     data_.insert(data_.end(), from.data_.begin(), from.data_.end());
+    blocks_.insert(blocks_.end(), from.blocks_.begin(), from.blocks_.end());
     permutations_.insert(permutations_.end(), from.permutations_.begin(), from.permutations_.end());
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <complex>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,6 +16,10 @@ namespace qsim {
 using complex_t = std::complex<double>;
 
 enum class Kind : std::uint8_t { kDiagonal, kPermutation, kHadamard, kUnitary };
+
+constexpr std::size_t kSharedNumbers = 1024;  // data of this many numbers and more is shared by lists, not copied
+
+using Block = std::shared_ptr<const complex_t>;  // the first of many numbers, and who owns them
 
 constexpr std::int32_t kControlOne = 1 << 30;  // set in a control's entry where the control must read 1
 
@@ -35,7 +40,7 @@ struct OpHead {
     std::uint16_t name = 0;
     std::uint32_t qubits = 0;    // first of its targets, its controls after them
     std::uint32_t num_data = 0;  // complex numbers: 4^k of a matrix, 2^k of a diagonal or a permutation
-    std::uint64_t data = 0;
+    std::uint64_t data = 0;      // first of its numbers; of a large operator, which of the shared blocks
     std::uint64_t permutation = 0;  // first of 2^k places, permutations only
 };
 
@@ -46,8 +51,10 @@ class OpList {
 
     const std::int32_t* targets(const OpHead& op) const { return qubits_.data() + op.qubits; }
     const std::int32_t* controls(const OpHead& op) const { return targets(op) + op.num_targets; }
-    const complex_t* data(const OpHead& op) const { return data_.data() + op.data; }
-    complex_t* data(const OpHead& op) { return data_.data() + op.data; }
+    const complex_t* data(const OpHead& op) const { return is_shared(op) ? blocks_[op.data].get() : data_.data() + op.data; }
+    complex_t* own_data(const OpHead& op) { return data_.data() + op.data; }  // only of operators that are not shared
+    static bool is_shared(const OpHead& op) { return op.num_data >= kSharedNumbers; }
+    Block block(const OpHead& op) const { return is_shared(op) ? blocks_[op.data] : copy_block(data(op), op.num_data); }
     const std::uint32_t* permutation(const OpHead& op) const { return permutations_.data() + op.permutation; }
 
     static int control_qubit(std::int32_t entry) { return entry & ~kControlOne; }
@@ -57,9 +64,9 @@ class OpList {
     index_t mixed(const OpHead& op) const { return op.kind == Kind::kDiagonal ? 0 : target_mask(op); }
     index_t used(const OpHead& op) const;
 
-    // Appends an operator whose qubits are targets, then control entries; returns its head, whose columns are in place.
-    OpHead& append(Kind kind, const std::int32_t* qubits, std::size_t num_targets, std::size_t num_controls, const complex_t* data,
-                   std::size_t num_data, const std::uint32_t* permutation, std::uint16_t name);
+    // Appends an operator whose qubits are targets, then control entries. Large data is copied, unless its block is given.
+    void append(Kind kind, const std::int32_t* qubits, std::size_t num_targets, std::size_t num_controls, const complex_t* data,
+                std::size_t num_data, const std::uint32_t* permutation, std::uint16_t name, Block block = nullptr);
     void append(const OpList& from, const OpHead& op);
     void append(const OpList& from);
     void set_qubit(const OpHead& op, std::size_t k, std::int32_t entry) { qubits_[op.qubits + k] = entry; }
@@ -68,12 +75,15 @@ class OpList {
     // Ascending qubits that some operator changes (or uses, where `all`).
     std::vector<int> touched_qubits(bool all) const;
 
+    static Block copy_block(const complex_t* data, std::size_t count);
+
   private:
     index_t target_mask(const OpHead& op) const;
 
     std::vector<OpHead> heads_;
     std::vector<std::int32_t> qubits_;
     std::vector<complex_t> data_;
+    std::vector<Block> blocks_;
     std::vector<std::uint32_t> permutations_;
 };
 

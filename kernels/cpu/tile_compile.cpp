@@ -32,7 +32,7 @@ void TileCompiler<Real>::add(TileOp op) {
     if (op.kind == Kind::kHadamard) {  // one operator per target: they commute, and so do their controlled forms
         const double r = std::sqrt(0.5);
         for (int target : op.targets) {
-            TileOp one{Kind::kUnitary, {target}, op.controls, op.ctrl_state, {r, r, r, -r}, {}, 0, 0};
+            TileOp one{Kind::kUnitary, {target}, op.controls, op.ctrl_state, std::vector<complex_t>{r, r, r, -r}, {}, 0, 0};
             expand(std::move(one));
         }
         return;

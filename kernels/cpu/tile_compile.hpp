@@ -10,19 +10,34 @@
 
 namespace qsim {
 
+// Complex numbers that several may hold.
+class Numbers {
+  public:
+    Numbers() = default;
+    Numbers(Block block, std::size_t size) : block_(std::move(block)), size_(size) {}
+    Numbers(const std::vector<complex_t>& values) : Numbers(OpList::copy_block(values.data(), values.size()), values.size()) {}
+    const complex_t& operator[](std::size_t k) const { return block_.get()[k]; }
+    const complex_t* begin() const { return block_.get(); }
+    const complex_t* end() const { return begin() + size_; }
+
+  private:
+    Block block_;
+    std::size_t size_ = 0;
+};
+
 // One operator of a list, apart from it: scheduling changes operators.
 struct TileOp {
     Kind kind;
     std::vector<int> targets, controls;
     index_t ctrl_state = 0;
-    std::vector<complex_t> data;
+    Numbers data;
     std::vector<std::uint32_t> permutation;
 
     index_t mixed = 0;  // qubits whose value it changes
     index_t used = 0;   // all its qubits
 };
 
-inline bool is_trivial(const std::vector<complex_t>& phases) {
+inline bool is_trivial(const Numbers& phases) {
     return std::all_of(phases.begin(), phases.end(), [](complex_t z) { return z == 1.0; });
 }
 
