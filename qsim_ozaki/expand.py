@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from math import isfinite
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -24,7 +24,6 @@ from qiskit.circuit import (
     ControlModifier,
     Delay,
     InverseModifier,
-    ParameterExpression,
     PowerModifier,
     Reset,
     library,
@@ -34,9 +33,9 @@ from qiskit.quantum_info import Operator
 from qiskit.synthesis import LieTrotter, SuzukiTrotter
 
 import qsim_ozaki._cpu as _cpu
-from qsim_ozaki.errors import LoweringError
 from qsim_ozaki.gates import GATE_OF_CLASS, GATES, gate_data, inverse_op, row_op, structured_op
 from qsim_ozaki.ops import EMPTY, ComplexArray, Kind, Op
+from qsim_ozaki.site import Qubits, Site, numbers
 
 UNITARITY_TOLERANCE = 1e-8  # Qiskit's own tolerance for UnitaryGate
 MAX_MATRIX_QUBITS = 12  # a matrix asked of an opaque gate: 4096 x 4096 is 256 MiB
@@ -46,57 +45,6 @@ MAX_REPEATED_OPS = 1_000_000
 MAX_SHORT_OPS = 64  # repeated as they are, where a matrix would do too
 CHECKED_QUBITS = 5  # U^dagger U in full up to here, on random vectors above
 PARITY_QUBITS = 6  # a Pauli rotation as one diagonal of 64 entries; longer ones fold the rest by CX
-
-Qubits: TypeAlias = tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Site:
-    """Where in the user's circuit an instruction stands, for messages.
-
-    Attributes:
-        circuit: its name.
-        gate: the instruction's name.
-        program_qubits: where it acts; ~i is the circuit's idle qubit i.
-        active: the circuit's index of each program qubit; None: the same.
-    """
-
-    circuit: str
-    gate: str
-    program_qubits: Sequence[int]
-    active: Qubits | None = None
-
-    @property
-    def qubits(self) -> Qubits:
-        """Where it acts, in the circuit's indices."""
-        active = self.active
-        return tuple([~q if q < 0 else q if active is None else active[q] for q in self.program_qubits])
-
-    def error(self, problem: str, remedy: str) -> LoweringError:
-        """A `LoweringError` that names gate, qubits, circuit, problem and remedy."""
-        where = f"qubit {self.qubits[0]}" if len(self.qubits) == 1 else f"qubits {list(self.qubits)}"
-        return LoweringError(f"{self.gate!r} on {where} of circuit {self.circuit!r}: {problem}. {remedy}.")
-
-
-def numbers(params: Iterable[Any], site: Site) -> tuple[float, ...]:
-    """The angles ``params`` as floats.
-
-    Raises:
-        LoweringError: one is unbound, complex, NaN or infinite.
-    """
-    values = []
-    for param in params:
-        if isinstance(param, ParameterExpression) and param.parameters:
-            names = ", ".join(sorted(p.name for p in param.parameters))
-            raise site.error(f"unbound parameters: {names}", "Bind them with circuit.assign_parameters({...})")
-        try:
-            value = float(param)
-        except (TypeError, ValueError):
-            raise site.error(f"angle {param} is not a real number", "Give real angles, in radians") from None
-        if not isfinite(value):
-            raise site.error(f"angle {value} is not finite", "Give finite angles, in radians")
-        values.append(value)
-    return tuple(values)
 
 
 def standard_op(instruction: CircuitInstruction, qubits: Qubits, site: Callable[[], Site]) -> Op | None:

@@ -31,10 +31,11 @@ from qiskit.circuit import Reset as QiskitReset
 
 import qsim_ozaki._cpu as _cpu
 from qsim_ozaki.errors import LoweringError
-from qsim_ozaki.expand import Site, numbers, phase_ops, unitary_ops
+from qsim_ozaki.expand import phase_ops, unitary_ops
 from qsim_ozaki.gates import ANY, GATES, ROWS, GateRow, Values, row_op
 from qsim_ozaki.op_list import KIND_NUMBERS, OpList
 from qsim_ozaki.ops import Branch, Condition, Initialize, Instruction, Kind, Measure, Op, Program, Reset, Save
+from qsim_ozaki.site import Site, numbers
 
 NORM_TOLERANCE = 1e-8  # of an initial vector; Qiskit's own tolerance for matrices
 IDLE_NAMES = frozenset({"barrier", "delay", "id", "measure"})  # may leave a qubit in |0>; `save_` does too
