@@ -11,6 +11,9 @@ from dataclasses import dataclass
 from qsim_ozaki.op_list import OpList
 from qsim_ozaki.ops import Op, Prediction
 
+PACKING_SLOWDOWN = 8  # of one thread that writes to new memory, against all in place (EPYC 9004, 2 cores, 2026-11)
+PAGE_BYTES = 1 << 21  # in which an operating system hands out the memory of a large state
+
 
 @dataclass(frozen=True, slots=True)
 class Device:
@@ -29,8 +32,7 @@ class Device:
         line_qubits: lowest qubits that make one memory transaction, complex128; always in a tile.
         overlap: share of memory time that hides behind arithmetic: 0 where a core gathers, computes and scatters in
             turn, 1 where other blocks compute meanwhile.
-        fill_bytes_per_s: rate at which a product state is written into memory never touched before, page faults
-            included; 0: as ``bandwidth_bytes_per_s``.
+        touch_bytes_per_s: rate at which memory that a process never touched is handed to it, zeroed; 0: at once.
     """
 
     name: str
@@ -44,7 +46,7 @@ class Device:
     tile_qubits: int = 13
     line_qubits: int = 2
     overlap: float = 0.0
-    fill_bytes_per_s: float = 0.0
+    touch_bytes_per_s: float = 0.0
 
     def tile_for(self, precision: str) -> int:
         """Qubits of a tile in ``precision``: the same bytes hold one more qubit in single."""
@@ -82,32 +84,123 @@ def tile_work(ops: Iterable[Op]) -> Work:
     return Work(*OpList.of(ops).native.work())
 
 
-def predict_tile(ops: Iterable[Op], num_qubits: int, precision: str, device: Device) -> Prediction:
-    """What one tile pass with ``ops`` costs."""
-    amps = 2.0**num_qubits
-    moved = 2 * amplitude_bytes(precision)
-    work = tile_work(ops)
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """How much of a state a pass works on.
+
+    Attributes:
+        read: amplitudes that are read.
+        worked: amplitudes of tiles that hold more than zeros: they are computed and written.
+        fresh_bytes: pages first touched.
+    """
+
+    read: float
+    worked: float
+    fresh_bytes: float = 0.0
+
+    @classmethod
+    def whole(cls, num_qubits: int) -> Extent:
+        """Of a pass over all of a state."""
+        return cls(2.0**num_qubits, 2.0**num_qubits)
+
+
+@dataclass(slots=True)
+class Footprint:
+    """Where a state may hold more than zeros as a plan goes on, and which of its memory was touched.
+
+    Attributes:
+        num_qubits: width of the state.
+        precision: of the state.
+        live: mask of the qubits that may be other than |0> or |1>.
+        ones: mask of the qubits that are |1>.
+        support: at most 2**support amplitudes are other than 0.
+        pages: pages of `PAGE_BYTES` touched so far; None where all are.
+    """
+
+    num_qubits: int
+    precision: str
+    live: int
+    ones: int = 0
+    support: int = 64
+    pages: int | None = None
+
+    def fixed_qubits(self, tile: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The qubits outside ``tile`` that are |0>, and those that are |1>."""
+        outside = [q for q in range(self.num_qubits) if not (self.live | tile) >> q & 1]
+        return tuple(q for q in outside if not self.ones >> q & 1), tuple(q for q in outside if self.ones >> q & 1)
+
+    def extent(self, tile: int) -> Extent:
+        """What a pass with ``tile`` works on; its pages count as touched from here on."""
+        in_use = self.live | tile
+        outside = (self.live & ~tile).bit_count()
+        skipped = outside - min(outside, self.support)  # qubits by which tiles outnumber amplitudes
+        read, worked = 2.0 ** in_use.bit_count(), 2.0 ** (in_use.bit_count() - skipped)
+        if self.pages is None:
+            return Extent(read, worked)
+        size = amplitude_bytes(self.precision)
+        page = min(PAGE_BYTES, size << self.num_qubits)
+        inner = (page // size).bit_length() - 1
+        above = (in_use >> inner).bit_count()  # qubits that choose a page
+        tile_above = (tile >> inner).bit_count()
+        before, after = self.pages, 1 << min(above, tile_above + min(outside, self.support))
+        self.pages = max(before, after)
+        looked_at = before << (tile & ~self.live >> inner << inner).bit_count()  # a tile is read whole or not at all
+        return Extent(min(read, float(looked_at * page // size)), worked, float((self.pages - before) * page))
+
+    def mix(self, mask: int, new_support: int) -> None:
+        """The qubits of ``mask`` may be anything from here on, and 2**new_support times as many amplitudes too."""
+        self.live |= mask
+        self.ones &= ~mask
+        self.support = min(self.support + new_support, self.num_qubits)
+
+
+def predict_tile(ops: Iterable[Op], extent: Extent, num_qubits: int, precision: str, device: Device) -> Prediction:
+    """What one tile pass with ``ops`` costs.
+
+    Args:
+        ops: in order.
+        extent: how much of the state it works on.
+        num_qubits: width of the state.
+        precision: of the state.
+        device: measured or made up.
+    """
+    work, size = tile_work(ops), amplitude_bytes(precision)
     rate = device.fp32_flops_per_s if precision == "single" else device.fp64_flops_per_s
-    arithmetic, cache = work.flops * amps / rate, work.sweeps * amps * moved / device.cache_bandwidth_bytes_per_s
-    return combine(moved * amps, work.flops * amps, arithmetic, cache, device, state_bytes(num_qubits, precision))
+    moved, flops = size * (extent.read + extent.worked), work.flops * extent.worked
+    memory = moved / device.bandwidth_bytes_per_s + _touch_seconds(extent.fresh_bytes, device)
+    seconds = {
+        "memory": memory,
+        "arithmetic": flops / rate,
+        "cache": work.sweeps * 2 * size * extent.worked / device.cache_bandwidth_bytes_per_s,
+        "launch": device.launch_seconds,
+    }
+    inside = max(seconds["arithmetic"], seconds["cache"])
+    total_seconds = memory + inside - device.overlap * min(memory, inside) + device.launch_seconds
+    bound = max(seconds, key=lambda name: seconds[name])
+    return Prediction(total_seconds, moved, flops, moved / (2 * size * 2.0**num_qubits), bound)
 
 
-def predict_prepare(num_qubits: int, precision: str, device: Device) -> Prediction:
-    """What writing a product state costs: half a pass, at the rate of memory's first touch."""
-    size = state_bytes(num_qubits, precision)
-    seconds = size / (device.fill_bytes_per_s or device.bandwidth_bytes_per_s) + device.launch_seconds
-    return Prediction(seconds, size, 6 * 2.0**num_qubits, 0.5, "memory")
-
-
-def combine(
-    moved_bytes: float, flops: float, arithmetic: float, cache: float, device: Device, size: float
+def predict_prepare(
+    num_qubits: int, live_qubits: int, precision: str, device: Device, fresh_bytes: float
 ) -> Prediction:
-    """A prediction from memory, arithmetic and cache seconds; the largest part names the bound."""
-    memory = moved_bytes / device.bandwidth_bytes_per_s
-    inside = max(arithmetic, cache)
-    seconds = max(memory, inside) + (1 - device.overlap) * min(memory, inside) + device.launch_seconds
-    parts = {"memory": memory, "arithmetic": arithmetic, "cache": cache, "launch": device.launch_seconds}
-    return Prediction(seconds, moved_bytes, flops, moved_bytes / (2 * size), max(parts, key=lambda name: parts[name]))
+    """What writing a product state costs: half a pass where all qubits are live.
+
+    A processor reads what it writes, unless the page was just handed out.
+    """
+    size = float(state_bytes(live_qubits, precision))
+    read = max(size - fresh_bytes, 0.0) * (1 - device.overlap)
+    memory = (size + read) / device.bandwidth_bytes_per_s + _touch_seconds(fresh_bytes, device)
+    share = 2.0 ** (live_qubits - num_qubits)
+    return Prediction(memory + device.launch_seconds, size, 6 * 2.0**live_qubits, share / 2, "memory")
+
+
+def packing_seconds(num_targets: int, device: Device) -> float:
+    """What bringing a matrix into the kernels' order costs: one thread writes it to new memory."""
+    return PACKING_SLOWDOWN * amplitude_bytes("double") * 4.0**num_targets / device.bandwidth_bytes_per_s
+
+
+def _touch_seconds(fresh_bytes: float, device: Device) -> float:
+    return fresh_bytes / device.touch_bytes_per_s if device.touch_bytes_per_s else 0.0
 
 
 def total(predictions: Iterable[Prediction]) -> Prediction:

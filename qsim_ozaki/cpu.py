@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
-from typing import cast
+from typing import TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,8 @@ from qsim_ozaki.cpu_program import tile_program
 from qsim_ozaki.engine import State
 from qsim_ozaki.errors import CapacityError
 from qsim_ozaki.ops import EMPTY, DenseBlock, HadamardPass, Kind, Op, Path, Prepare, Step, TilePass
+
+Qubits: TypeAlias = tuple[int, ...]
 
 SMALL_STATE_BYTES = 1 << 20
 MEMORY_READING_SECONDS = 0.02
@@ -87,18 +89,18 @@ class CpuEngine:
         if isinstance(step, Prepare):
             _native(state).prepare(np.ascontiguousarray(step.factors).reshape(-1), self.threads)
         elif isinstance(step, TilePass):
-            self._run_tile(state, step.qubits, step.ops, step.zero_qubits)
+            self._run_tile(state, step.qubits, step.ops, (step.zero_qubits, step.one_qubits))
         elif isinstance(step, HadamardPass):
             self._run_tile(state, step.qubits, [Op(Kind.HADAMARD, step.qubits, EMPTY)])
         elif isinstance(step, DenseBlock) and step.path is Path.NATIVE:
-            self._run_tile(state, tuple(sorted(step.op.targets)), [step.op], step.zero_qubits)
+            self._run_tile(state, step.op.targets, [step.op], (step.zero_qubits, step.one_qubits))
         else:
             raise AssertionError(f"the CPU engine has no step {step}")
 
     def _run_tile(
-        self, state: State, qubits: Sequence[int], ops: Sequence[Op], zero_qubits: Sequence[int] = ()
+        self, state: State, qubits: Sequence[int], ops: Sequence[Op], fixed: tuple[Qubits, Qubits] = ((), ())
     ) -> None:
-        program = tile_program(state.num_qubits, qubits, state.precision, ops, zero_qubits)
+        program = tile_program(state.num_qubits, qubits, state.precision, ops, fixed)
         program.run(_native(state), self.threads)
 
     def vector(self, state: State) -> NDArray[np.complexfloating]:

@@ -13,9 +13,22 @@ from qsim_ozaki.ops import Op
 
 
 def tile_program(
-    num_qubits: int, qubits: Iterable[int], precision: str, ops: Iterable[Op], zero_qubits: Iterable[int] = ()
+    num_qubits: int,
+    qubits: Iterable[int],
+    precision: str,
+    ops: Iterable[Op],
+    fixed: tuple[Iterable[int], Iterable[int]] = ((), ()),
 ) -> _cpu.TileProgram:
-    """``ops`` as a program of the extension that runs inside tiles over ``qubits``."""
-    program = _cpu.TileProgram(num_qubits, list(qubits), list(zero_qubits), precision == "single")
+    """``ops`` as a program of the extension that runs inside tiles over ``qubits``.
+
+    Args:
+        num_qubits: width of the state.
+        qubits: of the tile, in any order.
+        precision: of the state.
+        ops: in order.
+        fixed: qubits outside the tile that are |0>, and those that are |1>: what holds only zeros is left alone.
+    """
+    zeros, ones = fixed
+    program = _cpu.TileProgram(num_qubits, list(qubits), list(zeros), list(ones), precision == "single")
     program.add(OpList.of(ops).native)
     return program

@@ -185,11 +185,13 @@ class TilePass:
         qubits: ascending; every op's mixed qubits are among them.
         ops: in order.
         zero_qubits: qubits outside the tile that still are |0>: tiles where one of them reads 1 hold only zeros.
+        one_qubits: qubits outside the tile that still are |1>; an engine may leave out what holds only zeros.
     """
 
     qubits: tuple[int, ...]
     ops: Sequence[Op]
     zero_qubits: tuple[int, ...] = ()
+    one_qubits: tuple[int, ...] = ()
     prediction: Prediction = field(default_factory=Prediction)
     reason: str = ""
 
@@ -211,6 +213,7 @@ class DenseBlock:
     path: Path = Path.NATIVE
     num_moduli: int = 0
     zero_qubits: tuple[int, ...] = ()  # as in TilePass
+    one_qubits: tuple[int, ...] = ()
     prediction: Prediction = field(default_factory=Prediction)
     reason: str = ""
 

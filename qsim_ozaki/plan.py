@@ -5,12 +5,12 @@ In: unitary ops of one segment, a `Device`, `PlanOptions`. Out: a `Plan`. A pure
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from qsim_ozaki.cost import Device, predict_prepare, predict_tile, state_bytes, total
+from qsim_ozaki.cost import Device, Footprint, packing_seconds, predict_prepare, predict_tile, state_bytes, total
 from qsim_ozaki.errors import CapacityError
 from qsim_ozaki.explain import explain_steps
 from qsim_ozaki.fuse import absorb_product, fuse, relabel_swaps
@@ -22,6 +22,7 @@ from qsim_ozaki.ops import (
     Op,
     Path,
     Prediction,
+    Prepare,
     Relabel,
     Step,
     TilePass,
@@ -29,6 +30,7 @@ from qsim_ozaki.ops import (
 
 DENSE_BLOCK_QUBITS = 7  # matrices from this size on make a step of their own: arithmetic hides the pass
 SWAP_PERMUTATION = (0, 2, 1, 3)
+VECTOR_QUBITS = 2  # lowest qubits that a block works on whatever its targets: their amplitudes share a vector register
 MAX_QUBITS = 62  # a mask of qubits is one machine word
 
 
@@ -105,16 +107,17 @@ def plan(
     if final != start:
         steps.append(_relabel(start, final))
     fused = fuse(relabelled, num_qubits, options.max_fused_qubits)
-    live = (1 << num_qubits) - 1
+    used = Footprint(num_qubits, options.precision, (1 << num_qubits) - 1)
     if options.from_zero:
         prepare, fused = absorb_product(fused, num_qubits)
-        live = _mask([q for q in range(num_qubits) if prepare.factors[q, 1] != 0])
-        prediction = predict_prepare(num_qubits, options.precision, device)
+        used = _footprint(prepare, options.precision)
+        live, fresh = used.live.bit_count(), used.extent(0).fresh_bytes
+        prediction = predict_prepare(num_qubits, live, options.precision, device, fresh)
         steps.append(replace(prepare, prediction=prediction, reason="one write of a product state"))
     if options.restore_order:
         fused.extend(OpList.of(order_swaps(final)))
         final = tuple(range(num_qubits))
-    steps += choose_passes(fused, num_qubits, live, device, options)
+    steps += choose_passes(fused, used, device, options)
     prediction = total(step.prediction for step in steps)
     memory = state_bytes(num_qubits, options.precision)
     return Plan(num_qubits, tuple(steps), final, device, options, prediction, memory)
@@ -142,30 +145,36 @@ def order_swaps(final: Sequence[int]) -> list[Op]:
     return swaps
 
 
-def choose_passes(ops: OpList, num_qubits: int, live: int, device: Device, options: PlanOptions) -> list[Step]:
+def _footprint(prepare: Prepare, precision: str) -> Footprint:
+    """A new state with the product state of ``prepare``; nothing of it is touched yet."""
+    zero, one = (_mask(np.flatnonzero(prepare.factors[:, value]).tolist()) for value in (0, 1))
+    live = zero & one
+    return Footprint(len(prepare.factors), precision, live, one & ~zero, live.bit_count(), pages=0)
+
+
+def choose_passes(ops: OpList, used: Footprint, device: Device, options: PlanOptions) -> list[Step]:
     """Steps that cover ``ops``: tiles that take the most work first, large matrices apart.
 
     Args:
         ops: fused, on physical qubits.
-        num_qubits: width of the state.
-        live: mask of the qubits that may be other than |0> before the first op.
+        used: the state before the first op; it is changed to that after the last.
         device: measured or made up.
         options: what was asked.
     """
-    line = min(device.line_for(options.precision), num_qubits)
-    tile = min(max(device.tile_for(options.precision), line + 1), num_qubits)
-    passes = _Passes(num_qubits, live, device, options)
-    for mask, members in ops.native.search_tiles(num_qubits, tile, (1 << line) - 1):
+    line = min(device.line_for(options.precision), used.num_qubits)
+    tile = min(max(device.tile_for(options.precision), line + 1), used.num_qubits)
+    passes = _Passes(used, tile, device, options)
+    for mask, members in ops.native.search_tiles(used.num_qubits, tile, (1 << line) - 1):
         passes.add(mask, OpList(members))
     return passes.steps
 
 
 class _Passes:
-    """Turns chosen tiles into steps, keeping track of the qubits that are still |0>."""
+    """Turns chosen tiles into steps, keeping track of what they touch."""
 
-    def __init__(self, num_qubits: int, live: int, device: Device, options: PlanOptions) -> None:
-        self.num_qubits = num_qubits
-        self.live = live
+    def __init__(self, used: Footprint, tile_qubits: int, device: Device, options: PlanOptions) -> None:
+        self.used = used
+        self.tile_qubits = tile_qubits
         self.device = device
         self.options = options
         self.steps: list[Step] = []
@@ -182,29 +191,40 @@ class _Passes:
     def close(self, tile: int, ops: OpList) -> None:
         if not ops:
             return
-        zero = self.zero_qubits(tile)
-        prediction = predict_tile(ops, self.num_qubits - len(zero), self.options.precision, self.device)
-        if not zero and ops.native.only_hadamards():
+        tile = self.filled(tile)
+        zeros, ones = self.used.fixed_qubits(tile)
+        prediction = self.predict(tile, ops)
+        if not zeros and not ones and ops.native.only_hadamards():
             targets = tuple(sorted(op.targets[0] for op in ops))
             self.steps.append(HadamardPass(targets, prediction, "only Hadamards: additions, one scale"))
         else:
-            qubits = self.qubits_of(tile)
+            qubits = tuple(q for q in range(self.used.num_qubits) if tile >> q & 1)
             reason = f"{len(ops)} ops fit a tile of {len(qubits)} qubits"
-            self.steps.append(TilePass(qubits, ops, zero, prediction, reason))
-        self.live |= ops.native.mixed_mask()
+            self.steps.append(TilePass(qubits, ops, zeros, ones, prediction, reason))
+        self.used.mix(ops.native.mixed_mask(), ops.native.spread())
+
+    def filled(self, tile: int) -> int:
+        """``tile`` with the lowest live qubits for which there is room: longer runs of memory, fewer tiles."""
+        for q in range(self.used.num_qubits):
+            if tile.bit_count() >= self.tile_qubits:
+                break
+            if self.used.live >> q & 1:
+                tile |= 1 << q
+        return tile
 
     def block(self, op: Op) -> None:
-        zero = self.zero_qubits(_mask(op.targets))
-        prediction = predict_tile([op], self.num_qubits - len(zero), self.options.precision, self.device)
-        size = 1 << len(op.targets)
-        self.steps.append(DenseBlock(op, Path.NATIVE, 0, zero, prediction, f"{size} x {size} matrix product"))
-        self.live |= _mask(op.mixed_qubits)
+        mask, size = _mask(op.targets), 1 << len(op.targets)
+        zeros, ones = self.used.fixed_qubits(mask)
+        prediction = self.predict(mask | (1 << VECTOR_QUBITS) - 1, [op])
+        seconds = prediction.seconds + packing_seconds(len(op.targets), self.device)
+        prediction = replace(prediction, seconds=seconds)
+        reason = f"{size} x {size} matrix product"
+        self.steps.append(DenseBlock(op, Path.NATIVE, 0, zeros, ones, prediction, reason))
+        self.used.mix(mask, len(op.targets))
 
-    def zero_qubits(self, tile: int) -> tuple[int, ...]:
-        return self.qubits_of(~(self.live | tile))
-
-    def qubits_of(self, mask: int) -> tuple[int, ...]:
-        return tuple(q for q in range(self.num_qubits) if mask >> q & 1)
+    def predict(self, tile: int, ops: Iterable[Op]) -> Prediction:
+        extent = self.used.extent(tile)
+        return predict_tile(ops, extent, self.used.num_qubits, self.options.precision, self.device)
 
 
 def _mask(qubits: Sequence[int]) -> int:

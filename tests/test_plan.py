@@ -7,9 +7,11 @@ import pytest
 from random_ops import random_op, random_state, random_unitary
 from reference import apply_op, tolerance
 
-from qsim_ozaki.cost import Device, predict_tile, state_bytes, tile_work
+from qsim_ozaki.cost import PAGE_BYTES, Device, Extent, Footprint, predict_tile, state_bytes, tile_work
 from qsim_ozaki.cpu import create
 from qsim_ozaki.errors import CapacityError
+from qsim_ozaki.fuse import absorb_product
+from qsim_ozaki.op_list import OpList
 from qsim_ozaki.ops import EMPTY, DenseBlock, HadamardPass, Kind, Op, Prepare, Relabel, TilePass
 from qsim_ozaki.plan import PlanOptions, order_swaps, plan
 
@@ -53,6 +55,60 @@ def test_a_plan_does_what_its_ops_say(rng, tile_qubits, from_zero, restore_order
         if restore_order:
             assert made.final_position == tuple(range(num_qubits))
         assert np.linalg.norm(run_plan(made, state, num_qubits) - expected) <= tolerance(4 * len(ops) + 8)
+
+
+@pytest.mark.parametrize("precision", ["double", "single"])
+def test_sparse_states_of_several_pages(rng, precision):
+    """Qubits that stay |0> or |1>, pages never written and empty tiles are left alone."""
+    num_qubits, device = 20, replace(DEVICE, tile_qubits=10, line_qubits=3)
+    for _ in range(4):
+        ones = rng.permutation(num_qubits)[: rng.integers(1, 8)]
+        ops = [Op(Kind.PERMUTATION, (int(q),), np.ones(2, complex), permutation=np.array([1, 0])) for q in ones]
+        ops += [random_op(rng, num_qubits, max_targets=2) for _ in range(12)]
+        made = plan(ops, num_qubits, device, PlanOptions(precision=precision, from_zero=True))
+        engine = create(2)
+        register = engine.allocate(num_qubits, precision)
+        for step in made.steps:
+            if not isinstance(step, Relabel):
+                engine.run_step(register, step)
+        expected = np.zeros(1 << num_qubits, complex)
+        expected[0] = 1
+        for op in ops:
+            expected = apply_op(expected, op)
+        index = np.arange(1 << num_qubits)
+        got = engine.vector(register)[sum(((index >> q) & 1) << p for q, p in enumerate(made.final_position))]
+        assert np.linalg.norm(got - expected) <= tolerance(80, precision)
+
+
+def test_a_footprint_never_says_less_than_there_is(rng):
+    for _ in range(20):
+        ops = [random_op(rng, 7, max_targets=2) for _ in range(6)]
+        prepare, left = absorb_product(ops, 7)
+        live = [q for q in range(7) if np.all(prepare.factors[q] != 0)]
+        ones = [q for q in range(7) if prepare.factors[q, 0] == 0]
+        used = Footprint(7, "double", sum(1 << q for q in live), sum(1 << q for q in ones), len(live), pages=0)
+        state = np.ones(1, complex)
+        for factor in prepare.factors:
+            state = np.kron(factor, state)
+        for op in left:
+            state = apply_op(state, op)
+            columns = OpList.of([op])
+            used.mix(columns.native.mixed_mask(), columns.native.spread())
+            occupied = np.flatnonzero(np.abs(state) > 1e-12)
+            assert len(occupied) <= 1 << used.support
+            for q in range(7):
+                if not used.live >> q & 1:
+                    assert np.all((occupied >> q) & 1 == used.ones >> q & 1)
+
+
+def test_what_is_touched_is_counted_once():
+    used = Footprint(20, "double", live=0b111, support=3, pages=0)  # 8 pages of 2**17 amplitudes
+    assert used.extent(0) == Extent(0, 8, PAGE_BYTES)
+    assert used.extent((1 << 18) - 1) == Extent(2**18, 2**18, PAGE_BYTES)
+    used.mix(1 << 19, 1)
+    assert used.extent(0b111) == Extent(2**4, 2**4, 0)
+    used.pages = None
+    assert used.extent(0b1111).fresh_bytes == 0
 
 
 def test_every_tile_holds_what_its_ops_mix_and_the_lowest_qubits(rng):
@@ -126,7 +182,9 @@ def test_the_bound_flips_where_the_numbers_say(rng):
     arithmetic = 32 * amps / DEVICE.fp64_flops_per_s  # 8 flops for each of a row's 4 entries
     crossing = int(memory / arithmetic)
     for count, bound in ((crossing - 1, "memory"), (crossing + 2, "arithmetic")):
-        prediction = predict_tile([op] * count, 20, "double", replace(DEVICE, cache_bandwidth_bytes_per_s=1e15))
+        prediction = predict_tile(
+            [op] * count, Extent.whole(20), 20, "double", replace(DEVICE, cache_bandwidth_bytes_per_s=1e15)
+        )
         assert prediction.bound_by == bound
         assert prediction.seconds == pytest.approx(memory + count * arithmetic + 1e-6, rel=1e-6)
 

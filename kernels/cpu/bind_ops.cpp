@@ -142,6 +142,14 @@ index_t mixed_mask(const OpList& ops) {
     return out;
 }
 
+// By how many powers of two the number of amplitudes other than 0 may grow.
+int spread(const OpList& ops) {
+    int out = 0;
+    for (std::size_t k = 0; k < ops.size(); ++k)
+        if (ops[k].kind == Kind::kUnitary || ops[k].kind == Kind::kHadamard) out += ops[k].num_targets;
+    return out;
+}
+
 nb::dict name_counts(const OpList& ops) {
     std::map<std::uint16_t, int> counts;
     std::vector<std::uint16_t> order;
@@ -197,6 +205,7 @@ void bind_ops(nb::module_& m) {
         .def("only_hadamards", &only_hadamards)
         .def("large_matrices", &large_matrices, "num_targets"_a)
         .def("mixed_mask", &mixed_mask)
+        .def("spread", &spread)
         .def("name_counts", &name_counts);
     m.def("structure_of", [](ComplexIn matrix, std::size_t size, double negligible) {
         if (matrix.size() != size * size) throw std::invalid_argument("a matrix does not have the size given");

@@ -1,6 +1,8 @@
 // buffer.cpp -- anonymous mappings: the kernel zeroes pages when they are first touched, by the thread that touches them.
 #include "buffer.hpp"
 
+#include "aligned.hpp"
+
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -12,10 +14,6 @@
 #endif
 
 namespace qsim {
-
-namespace {
-constexpr std::size_t kHugePage = std::size_t{2} << 20;
-}
 
 Buffer::Buffer(std::size_t bytes) : bytes_(bytes) {
 #ifdef QSIM_MMAP

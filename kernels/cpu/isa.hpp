@@ -1,5 +1,6 @@
 // isa.hpp -- the tile loop: gather, sweeps, scatter. Included once per instruction set, which defines QSIM_ISA and
 // QSIM_VECTOR_BYTES.
+#include "pages.hpp"
 #include "tile_dense.hpp"
 #include "tile_move.hpp"
 #include "tile_permute.hpp"
@@ -81,6 +82,13 @@ static void run_sweeps(const TileView<Real>& view, index_t base, Real* tile, Rea
     }
 }
 
+template <class Real>
+static bool any_page_written(const TileView<Real>& view, index_t base) {
+    for (int k = 0; k < view.num_tile_pages; ++k)
+        if (is_written(view.written, base >> view.page_bits | view.tile_pages[k])) return true;
+    return false;
+}
+
 // scratch: the tile, the tables of kGroupPhases phases, then room for copies (tile_run.cpp sizes it).
 template <class Real>
 static void run_tiles(const TileView<Real>& view, Real* state, index_t begin, index_t end, Real* scratch) {
@@ -89,11 +97,14 @@ static void run_tiles(const TileView<Real>& view, Real* state, index_t begin, in
     const index_t room = phase_room(view.num_tile, view.low_bits);
     Real* copies = phase_scratch + kGroupPhases * room;
     for (index_t number = begin; number < end; ++number) {
-        const index_t base = deposit(number, view.outer, view.num_outer);
-        const index_t next = number + 1 < end ? deposit(number + 1, view.outer, view.num_outer) : base;
-        if (!gather_tile(view, state, base, next, tile)) continue;  // exact: every operator maps zero to zero
+        const index_t base = deposit(number, view.outer, view.num_outer) | view.fixed;
+        const index_t next = number + 1 < end ? deposit(number + 1, view.outer, view.num_outer) | view.fixed : base;
+        // exact: every operator maps zero to zero
+        if (view.written && !any_page_written(view, base)) continue;
+        if (!gather_tile(view, state, base, next, tile)) continue;
         run_sweeps(view, base, tile, phase_scratch, copies);
         scatter_tile(view, state, base, tile);
+        for (int k = 0; k < view.num_tile_pages; ++k) set_written(view.written, base >> view.page_bits | view.tile_pages[k]);
     }
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "pages.hpp"
 #include "parallel.hpp"
 
 namespace qsim {
@@ -46,7 +47,7 @@ std::vector<double> chunk_sums(const std::complex<Real>* state, int num_qubits, 
 }  // namespace
 
 template <class Real>
-void prepare_product(std::complex<Real>* state, int num_qubits, const std::complex<double>* factors, bool untouched,
+void prepare_product(std::complex<Real>* state, int num_qubits, const std::complex<double>* factors, std::uint8_t* written,
                      int threads) {
     const int low_bits = std::min(num_qubits, kChunkBits - 2), high_bits = num_qubits - low_bits;
     std::vector<std::complex<double>> low(index_t{1} << low_bits);
@@ -59,8 +60,12 @@ void prepare_product(std::complex<Real>* state, int num_qubits, const std::compl
     parallel_chunks(index_t{1} << high_bits, threads, [&](index_t high, int) {
         std::complex<double> factor = 1;
         for (int q = 0; q < high_bits; ++q) factor *= factors[2 * (low_bits + q) + bit(high, q)];
-        if (factor == 0.0 && untouched && high) return;
         std::complex<Real>* to = state + (high << low_bits);
+        if (written) {
+            const index_t page = (to - state) * sizeof(std::complex<Real>) >> kPageBits;
+            if (factor == 0.0 && !is_written(written, page)) return;
+            set_written(written, page);
+        }
         const double a = factor.real(), b = factor.imag();
         for (index_t i = 0; i < low.size(); ++i) {
             const double re = low[i].real(), im = low[i].imag();
@@ -154,7 +159,7 @@ void collapse_qubit(std::complex<Real>* state, int num_qubits, int qubit, int ou
 }
 
 #define QSIM_INSTANTIATE(Real)                                                                                            \
-    template void prepare_product(std::complex<Real>*, int, const std::complex<double>*, bool, int);                            \
+    template void prepare_product(std::complex<Real>*, int, const std::complex<double>*, std::uint8_t*, int);                            \
     template double norm_squared(const std::complex<Real>*, int, int);                                                    \
     template void marginal_probabilities(const std::complex<Real>*, int, const std::vector<int>&, double*, int);          \
     template void sample_states(const std::complex<Real>*, int, const double*, index_t, std::int64_t*, int);              \

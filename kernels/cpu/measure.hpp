@@ -9,10 +9,10 @@
 
 namespace qsim {
 
-// state[i] = product over q of factors[q][bit q of i]; write-only. Zeros are not written where all but the first
-// amplitude are known to be zero (`untouched`).
+// state[i] = product over q of factors[q][bit q of i]; write-only. Zeros are not written to pages that were never written
+// (`written`, a flag a page; null where all are).
 template <class Real>
-void prepare_product(std::complex<Real>* state, int num_qubits, const std::complex<double>* factors, bool untouched,
+void prepare_product(std::complex<Real>* state, int num_qubits, const std::complex<double>* factors, std::uint8_t* written,
                      int threads);
 
 template <class Real>

@@ -14,6 +14,7 @@
 #include "bind.hpp"
 #include "buffer.hpp"
 #include "measure.hpp"
+#include "pages.hpp"
 #include "parallel.hpp"
 #include "tile_compile.hpp"
 #include "tile_run.hpp"
@@ -37,6 +38,7 @@ class State {
   public:
     State(int num_qubits, bool single)
         : num_qubits_(num_qubits), single_(single),
+          pages_((std::size_t{1} << padded_qubits()) * (single ? 8 : 16)),
           buffer_(std::make_shared<qsim::Buffer>((std::size_t{1} << padded_qubits()) * (single ? 8 : 16))) {
         if (single) *static_cast<float*>(data()) = 1;
         else *static_cast<double*>(data()) = 1;
@@ -49,8 +51,9 @@ class State {
     std::size_t bytes() const { return (std::size_t{1} << num_qubits_) * (single_ ? 8 : 16); }
     const std::shared_ptr<qsim::Buffer>& buffer() const { return buffer_; }
 
-    // True once: whether every amplitude but the first is known to be zero still. Whoever writes must ask.
-    bool take_untouched() { return std::exchange(untouched_, false); }
+    // Flags of the pages that were written, null where all are; whoever writes elsewhere says so.
+    std::uint8_t* written() { return pages_.all_written() ? nullptr : pages_.flags(); }
+    void write_all() { pages_.mark_all(); }
 
     template <class Call>
     auto visit(Call&& call) const {
@@ -60,16 +63,16 @@ class State {
   private:
     int num_qubits_;
     bool single_;
-    bool untouched_ = true;
+    qsim::Pages pages_;
     std::shared_ptr<qsim::Buffer> buffer_;
 };
 
 class Program {
   public:
-    // `zero_qubits` outside the tile are known to be |0>: tiles where one of them reads 1 are left alone.
-    Program(int num_qubits, std::vector<int> qubits, std::vector<int> zero_qubits, bool single)
+    // `zero_qubits` and `one_qubits` outside the tile are known to be |0> and |1>: tiles where one reads otherwise are left alone.
+    Program(int num_qubits, std::vector<int> qubits, std::vector<int> zero_qubits, std::vector<int> one_qubits, bool single)
         : num_qubits_(std::max(num_qubits, kPaddedQubits)), qubits_(std::move(qubits)), zero_qubits_(std::move(zero_qubits)),
-          single_(single) {
+          one_qubits_(std::move(one_qubits)), single_(single) {
         for (int q = num_qubits; q < num_qubits_; ++q) zero_qubits_.push_back(q);
     }
 
@@ -101,10 +104,9 @@ class Program {
         finish();
         if (state.single() != single_ || state.padded_qubits() != num_qubits_)
             throw std::invalid_argument("a program runs on states of its own width and precision");
-        state.take_untouched();
         const bool prefetch = state.bytes() >= kPrefetchBytes;
-        if (single_) qsim::run_program(*float_, static_cast<float*>(state.data()), threads, prefetch);
-        else qsim::run_program(*double_, static_cast<double*>(state.data()), threads, prefetch);
+        if (single_) qsim::run_program(*float_, static_cast<float*>(state.data()), state.written(), threads, prefetch);
+        else qsim::run_program(*double_, static_cast<double*>(state.data()), state.written(), threads, prefetch);
     }
 
     std::vector<int> sweep_types() {
@@ -115,6 +117,8 @@ class Program {
     }
 
   private:
+    static bool among(const std::vector<int>& qubits, int q) { return std::find(qubits.begin(), qubits.end(), q) != qubits.end(); }
+
     void check(const qsim::TileOp& op) {
         const auto in_state = [&](int q) { return q >= 0 && q < num_qubits_; };
         if (!std::all_of(op.targets.begin(), op.targets.end(), in_state) || !std::all_of(op.controls.begin(), op.controls.end(), in_state))
@@ -134,11 +138,12 @@ class Program {
         std::vector<bool> inside(num_qubits_, false);
         for (int q : qubits_) inside[q] = true;
         for (int q = 0; q + 1 < lanes; ++q) inside[q] = true;
-        // room beside the largest matrix for the lanes and two columns, lowest qubits first
+        // room beside the largest matrix for the lanes and two columns: lowest qubits first, but those that read one value last
         const int wanted = std::min(num_qubits_, std::max<int>(qubits_.size(), std::max(lanes, largest_ ? largest_ + lanes + 1 : 0)));
         int count = static_cast<int>(std::count(inside.begin(), inside.end(), true));
-        for (int q = 0; q < num_qubits_ && count < wanted; ++q)
-            if (!inside[q]) inside[q] = true, ++count;
+        for (const bool fixed : {false, true})
+            for (int q = 0; q < num_qubits_ && count < wanted; ++q)
+                if (!inside[q] && (among(zero_qubits_, q) || among(one_qubits_, q)) == fixed) inside[q] = true, ++count;
         std::vector<int> tile;
         for (int q = 0; q < num_qubits_; ++q)
             if (inside[q]) tile.push_back(q);
@@ -146,15 +151,17 @@ class Program {
         qsim::TileCompiler<Real> compiler(num_qubits_, tile, lanes, kBlockBitsDouble + (single_ ? 1 : 0));
         for (auto& op : ops_) compiler.add(std::move(op));
         auto program = std::make_unique<qsim::TileProgram<Real>>(compiler.finish());
-        auto& outer = program->outer;
-        outer.erase(std::remove_if(outer.begin(), outer.end(), [&](int q) {
-            return std::find(zero_qubits_.begin(), zero_qubits_.end(), q) != zero_qubits_.end();
-        }), outer.end());
+        std::vector<int> outer;
+        for (int q : program->outer) {
+            if (among(one_qubits_, q)) program->fixed |= index_t{1} << q;
+            else if (!among(zero_qubits_, q)) outer.push_back(q);
+        }
+        program->outer = std::move(outer);
         return program;
     }
 
     int num_qubits_;
-    std::vector<int> qubits_, zero_qubits_;
+    std::vector<int> qubits_, zero_qubits_, one_qubits_;
     bool single_;
     int largest_ = 0;
     std::vector<qsim::TileOp> ops_;
@@ -174,7 +181,7 @@ nb::object view(const State& state) {
 void copy_amplitudes(State& state, const State& from, int threads) {
     if (state.bytes() != from.bytes()) throw std::invalid_argument("states differ in width or precision");
     const std::size_t chunk = std::size_t{1} << 20, bytes = from.bytes();
-    state.take_untouched();
+    state.write_all();
     nb::gil_scoped_release release;
     qsim::parallel_chunks((bytes + chunk - 1) / chunk, threads, [&](index_t number, int) {
         const std::size_t at = number * chunk;
@@ -195,16 +202,15 @@ NB_MODULE(_cpu, m) {
         .def_prop_ro("num_qubits", &State::num_qubits)
         .def_prop_ro("single", &State::single)
         .def("vector", [](State& s) {
-            s.take_untouched();
+            s.write_all();
             return s.single() ? view<float>(s) : view<double>(s);
         })
         .def("copy_from", &copy_amplitudes, "other"_a, "threads"_a)
         .def("prepare", [](State& s, ComplexIn factors, int threads) {
             if (factors.size() != 2 * static_cast<std::size_t>(s.num_qubits()))
                 throw std::invalid_argument("two factors per qubit are needed");
-            const bool untouched = s.take_untouched();
             nb::gil_scoped_release release;
-            s.visit([&](auto* amps) { qsim::prepare_product(amps, s.num_qubits(), factors.data(), untouched, threads); });
+            s.visit([&](auto* amps) { qsim::prepare_product(amps, s.num_qubits(), factors.data(), s.written(), threads); });
         }, "factors"_a, "threads"_a)
         .def("norm", [](const State& s, int threads) {
             nb::gil_scoped_release release;
@@ -229,13 +235,14 @@ NB_MODULE(_cpu, m) {
             return out;
         }, "uniforms"_a, "threads"_a)
         .def("collapse", [](State& s, int qubit, int outcome, double scale, int threads) {
-            s.take_untouched();
+            s.write_all();
             nb::gil_scoped_release release;
             s.visit([&](auto* amps) { qsim::collapse_qubit(amps, s.num_qubits(), qubit, outcome, scale, threads); });
         }, "qubit"_a, "outcome"_a, "scale"_a, "threads"_a);
 
     nb::class_<Program>(m, "TileProgram")
-        .def(nb::init<int, std::vector<int>, std::vector<int>, bool>(), "num_qubits"_a, "qubits"_a, "zero_qubits"_a, "single"_a)
+        .def(nb::init<int, std::vector<int>, std::vector<int>, std::vector<int>, bool>(), "num_qubits"_a, "qubits"_a, "zero_qubits"_a,
+             "one_qubits"_a, "single"_a)
         .def("add", &Program::add, "ops"_a)
         .def("finish", &Program::finish, nb::call_guard<nb::gil_scoped_release>())
         .def("run", &Program::run, "state"_a, "threads"_a, nb::call_guard<nb::gil_scoped_release>())

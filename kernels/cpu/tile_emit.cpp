@@ -135,12 +135,13 @@ void TileCompiler<Real>::emit_other(const TileOp& op) {
     const index_t size = index_t{1} << k, rows = k == 1 ? 2 : 4;
     sweep.flags = std::all_of(op.data.begin(), op.data.end(), [](complex_t z) { return z.imag() == 0; });
     sweep.data = static_cast<std::uint32_t>(align_end(program_.data));
-    program_.data.reserve(program_.data.size() + 2 * size * size);
+    program_.data.resize(sweep.data + 2 * size * size);
+    Real* to = program_.data.data() + sweep.data;
     for (index_t row = 0; row < size; row += rows)  // packed as the product reads it
         for (index_t column = 0; column < size; ++column)
             for (index_t r = row; r < row + rows; ++r) {
-                program_.data.push_back(static_cast<Real>(op.data[r * size + column].real()));
-                program_.data.push_back(static_cast<Real>(op.data[r * size + column].imag()));
+                *to++ = static_cast<Real>(op.data[r * size + column].real());
+                *to++ = static_cast<Real>(op.data[r * size + column].imag());
             }
     push(sweep);
 }

@@ -84,7 +84,8 @@ struct TileProgram {
     int block_bits = 0;   // amplitudes of a first-level cache block
     int max_dense = 0;    // most targets of a dense or permute sweep
     std::complex<double> scale = 1;  // applied at the scatter
-    std::vector<int> outer;              // qubits outside the tile, ascending
+    std::vector<int> outer;              // qubits outside the tile that may read 0 or 1, ascending
+    index_t fixed = 0;                   // qubits outside the tile that read 1 wherever an amplitude is not zero
     std::vector<std::uint8_t> tile;      // qubit at each position at the gather
     std::vector<Sweep> sweeps;
     std::vector<Phase> phases;
@@ -102,6 +103,7 @@ struct TileView {
     double scale_re, scale_im;
     const int* outer;
     int num_outer;
+    index_t fixed;
     const Sweep* sweeps;
     int num_sweeps;
     const Phase* phases;
@@ -111,6 +113,10 @@ struct TileView {
     const std::uint32_t* indices;
     const index_t* gather;
     const index_t* scatter;
+    std::uint8_t* written;         // flag of each page of the state (pages.hpp); null where all are written
+    int page_bits;                 // log2 of the amplitudes of a page
+    const index_t* tile_pages;     // numbers of the pages a tile touches, beside that of its base
+    int num_tile_pages;
     bool prefetch;  // ask for the next tile while this one is read: the state does not fit the caches
 };
 

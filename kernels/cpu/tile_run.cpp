@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "pages.hpp"
 #include "parallel.hpp"
 
 namespace qsim {
@@ -44,6 +45,17 @@ void run_range(const TileView<float>& view, float* state, index_t begin, index_t
     tile_kernels().run_single(view, state, begin, end, scratch);
 }
 
+// Page numbers of a tile at base 0: all patterns of its qubits above a page.
+template <class Real>
+std::vector<index_t> tile_pages(const TileProgram<Real>& program, int page_bits) {
+    std::vector<int> above;
+    for (int q : program.tile)
+        if (q >= page_bits) above.push_back(q - page_bits);
+    std::vector<index_t> out(index_t{1} << above.size());
+    for (index_t k = 0; k < out.size(); ++k) out[k] = deposit(k, above.data(), static_cast<int>(above.size()));
+    return out;
+}
+
 }  // namespace
 
 const TileKernels& tile_kernels() {
@@ -58,13 +70,16 @@ int lane_bits(bool single) {
 }
 
 template <class Real>
-void run_program(const TileProgram<Real>& program, Real* state, int threads, bool prefetch) {
+void run_program(const TileProgram<Real>& program, Real* state, std::uint8_t* written, int threads, bool prefetch) {
+    const int page_bits = kPageBits - (sizeof(Real) == 8 ? 4 : 3);
+    const std::vector<index_t> pages = written ? tile_pages(program, page_bits) : std::vector<index_t>();
     const TileView<Real> view{program.num_tile, program.lane_bits, program.low_bits, program.block_bits,
                               program.scale.real(), program.scale.imag(),
-                              program.outer.data(), static_cast<int>(program.outer.size()),
+                              program.outer.data(), static_cast<int>(program.outer.size()), program.fixed,
                               program.sweeps.data(), static_cast<int>(program.sweeps.size()),
                               program.phases.data(), program.terms.data(), program.data.data(), program.tables.data(),
-                              program.indices.data(), program.gather.data(), program.scatter.data(), prefetch};
+                              program.indices.data(), program.gather.data(), program.scatter.data(), written, page_bits, pages.data(),
+                              static_cast<int>(pages.size()), prefetch};
     const std::size_t tile = std::size_t{2} << program.num_tile;
     const std::size_t phases = kGroupPhases * phase_room(program.num_tile, program.low_bits);
     const std::size_t columns = std::size_t{1} << program.max_dense;  // of the largest matrix: offsets and two copied columns
@@ -78,7 +93,7 @@ void run_program(const TileProgram<Real>& program, Real* state, int threads, boo
     });
 }
 
-template void run_program(const TileProgram<double>&, double*, int, bool);
-template void run_program(const TileProgram<float>&, float*, int, bool);
+template void run_program(const TileProgram<double>&, double*, std::uint8_t*, int, bool);
+template void run_program(const TileProgram<float>&, float*, std::uint8_t*, int, bool);
 
 }  // namespace qsim
