@@ -32,7 +32,8 @@ class Device:
         line_qubits: lowest qubits that make one memory transaction, complex128; always in a tile.
         overlap: share of memory time that hides behind arithmetic: 0 where a core gathers, computes and scatters in
             turn, 1 where other blocks compute meanwhile.
-        touch_bytes_per_s: rate at which memory that a process never touched is handed to it, zeroed; 0: at once.
+        fill_bytes_per_s: rate at which a product state is written; 0: as ``bandwidth_bytes_per_s``.
+        touch_bytes_per_s: rate at which memory is zeroed or handed out when first touched; 0: at once.
     """
 
     name: str
@@ -46,6 +47,7 @@ class Device:
     tile_qubits: int = 13
     line_qubits: int = 2
     overlap: float = 0.0
+    fill_bytes_per_s: float = 0.0
     touch_bytes_per_s: float = 0.0
 
     def tile_for(self, precision: str) -> int:
@@ -185,13 +187,14 @@ def predict_prepare(
 ) -> Prediction:
     """What writing a product state costs: half a pass where all qubits are live.
 
-    A processor reads what it writes, unless the page was just handed out.
+    Where some are not, the pages that are written in part are zeroed before.
     """
     size = float(state_bytes(live_qubits, precision))
-    read = max(size - fresh_bytes, 0.0) * (1 - device.overlap)
-    memory = (size + read) / device.bandwidth_bytes_per_s + _touch_seconds(fresh_bytes, device)
+    memory = size / (device.fill_bytes_per_s or device.bandwidth_bytes_per_s) + device.launch_seconds
+    if live_qubits < num_qubits:
+        memory += _touch_seconds(fresh_bytes, device)
     share = 2.0 ** (live_qubits - num_qubits)
-    return Prediction(memory + device.launch_seconds, size, 6 * 2.0**live_qubits, share / 2, "memory")
+    return Prediction(memory, size, 6 * 2.0**live_qubits, share / 2, "memory")
 
 
 def packing_seconds(num_targets: int, device: Device) -> float:

@@ -67,7 +67,8 @@ class CpuEngine:
         needed = amplitude_bytes(precision) << num_qubits
         limit = self.max_memory_bytes or needed
         if needed > SMALL_STATE_BYTES:  # a smaller one is not worth asking for
-            limit = min(limit, available_memory_bytes())
+            free = available_memory_bytes()
+            limit = min(limit, free if needed <= free else free + _cpu.release_kept_buffer())
         if needed > limit:
             raise CapacityError(f"{num_qubits} qubits need {needed} bytes; {limit} bytes are available")
         return CpuState(num_qubits, precision)
@@ -105,7 +106,7 @@ class CpuEngine:
 
     def vector(self, state: State) -> NDArray[np.complexfloating]:
         """The amplitudes: a view of the state's memory, which stays alive as long as the view."""
-        return cast("NDArray[np.complexfloating]", _native(state).vector())
+        return cast("NDArray[np.complexfloating]", _native(state).vector(self.threads))
 
     def norm(self, state: State) -> float:
         """Squared 2-norm of the state."""

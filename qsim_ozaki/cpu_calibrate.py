@@ -30,7 +30,8 @@ LINE_QUBITS = 4
 TILE = (0, 1, 2, 3, *range(ARITHMETIC_QUBITS - 8, ARITHMETIC_QUBITS))  # qubits of the measured operators
 SWEEPS_PER_LAYER = 4  # of rotations on TILE: the lanes, then three positions at a time
 REPEATS = 3
-TOUCH_REPEATS = 10
+PREPARE_REPEATS = 5
+FILL_QUBITS = 21  # between states that fit a last-level cache and those that do not
 PAGE_QUBITS = (PAGE_BYTES // 16).bit_length() - 1  # qubits inside a page, complex128
 
 
@@ -63,6 +64,7 @@ def cpu_device(threads: int, memory_bytes: int) -> Device:
         launch_seconds=rates["launch_seconds"],
         tile_qubits=tile_qubits(),
         line_qubits=LINE_QUBITS,
+        fill_bytes_per_s=rates["fill_bytes_per_s"],
         touch_bytes_per_s=rates["touch_bytes_per_s"],
     )
 
@@ -107,23 +109,22 @@ def _best_seconds(num_qubits: int, ops: Sequence[Op], precision: str, threads: i
     return min(times)
 
 
-def _touch_bytes_per_s(threads: int) -> float:
-    """Rate at which memory is first touched: writing a few numbers to each page of a new state.
+def _prepare_bytes_per_s(num_qubits: int, first_live: int, threads: int) -> float:
+    """Bytes of a new state by the time that writing a product state takes, its qubits from ``first_live`` on live.
 
-    On a virtual machine pages that no process ever had can take ten times longer; a larger state goes before, so that
-    those measured have been in use.
+    The memory is that of the state before, as from the second run of a process on.
     """
+    factors = np.zeros((num_qubits, 2), complex)
+    factors[:, 0] = 1
+    factors[first_live:] = np.sqrt(0.5)
     times = []
-    for num_qubits in (STATE_QUBITS + 1, *[STATE_QUBITS] * TOUCH_REPEATS):
-        factors = np.zeros((num_qubits, 2), complex)
-        factors[:, 0] = 1
-        factors[PAGE_QUBITS:] = np.sqrt(0.5)
+    for _ in range(1 + PREPARE_REPEATS):
         state = _cpu.State(num_qubits, False)
         start = time.perf_counter()
         state.prepare(factors.reshape(-1), threads)
         times.append(time.perf_counter() - start)
         del state
-    return float(16 * 2**STATE_QUBITS / min(times))
+    return float(16 * 2**num_qubits / min(times))
 
 
 def _extra_seconds(ops: Sequence[Op], precision: str, threads: int) -> float:
@@ -154,7 +155,8 @@ def _flops_per_s(precision: str, threads: int) -> float:
 
 
 RATES: dict[str, Callable[[int], float]] = {
-    "touch_bytes_per_s": _touch_bytes_per_s,
+    "fill_bytes_per_s": lambda threads: _prepare_bytes_per_s(FILL_QUBITS, 0, threads),
+    "touch_bytes_per_s": lambda threads: _prepare_bytes_per_s(STATE_QUBITS, PAGE_QUBITS, threads),
     "bandwidth_bytes_per_s": lambda threads: (
         32 * 2.0**STATE_QUBITS / _best_seconds(STATE_QUBITS, [], "double", threads)
     ),

@@ -5,43 +5,94 @@
 
 #include <cstdint>
 #include <cstdlib>
-#include <cstring>
+#include <mutex>
 #include <new>
+#include <utility>
 
 #if defined(__unix__) || defined(__APPLE__)
 #include <sys/mman.h>
+#include <unistd.h>
 #define QSIM_MMAP
 #endif
 
 namespace qsim {
 
-Buffer::Buffer(std::size_t bytes) : bytes_(bytes) {
 #ifdef QSIM_MMAP
+
+namespace {
+
+constexpr std::size_t kKeptShare = 16;  // at most this fraction of the machine's memory is kept
+
+struct Kept {
+    void* mapping = nullptr;
+    std::size_t mapping_bytes = 0, bytes = 0;
+};
+
+std::mutex kept_mutex;
+Kept kept;
+
+// Exchanges what is kept for `next` and unmaps it; returns its bytes.
+std::size_t replace_kept(Kept next) {
+    {
+        const std::lock_guard<std::mutex> lock(kept_mutex);
+        std::swap(kept, next);
+    }
+    if (next.mapping) munmap(next.mapping, next.mapping_bytes);
+    return next.bytes;
+}
+
+bool worth_keeping(std::size_t bytes) {
+    const std::size_t memory = static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+    return bytes >= kHugePage && bytes <= memory / kKeptShare;
+}
+
+}  // namespace
+
+Buffer::Buffer(std::size_t bytes) : bytes_(bytes) {
     const std::size_t slack = bytes >= kHugePage ? kHugePage : 4096;
     mapping_bytes_ = bytes + slack;
-    mapping_ = mmap(nullptr, mapping_bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (mapping_ == MAP_FAILED) {
-        mapping_ = nullptr;
-        throw std::bad_alloc();
+    {
+        const std::lock_guard<std::mutex> lock(kept_mutex);
+        if (kept.mapping && kept.bytes == bytes) {
+            mapping_ = std::exchange(kept, Kept{}).mapping;
+            recycled_ = true;
+        }
+    }
+    if (!mapping_) {
+        if (bytes >= kHugePage) release_kept_buffer();  // two large states at one time are one too many
+        mapping_ = mmap(nullptr, mapping_bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (mapping_ == MAP_FAILED) {
+            mapping_ = nullptr;
+            throw std::bad_alloc();
+        }
     }
     const auto address = (reinterpret_cast<std::uintptr_t>(mapping_) + slack - 1) / slack * slack;
     data_ = reinterpret_cast<void*>(address);
 #ifdef MADV_HUGEPAGE
-    if (bytes >= kHugePage) madvise(data_, bytes, MADV_HUGEPAGE);
-#endif
-#else
-    mapping_ = std::calloc(1, bytes + kHugePage);
-    if (!mapping_) throw std::bad_alloc();
-    data_ = reinterpret_cast<void*>((reinterpret_cast<std::uintptr_t>(mapping_) + kHugePage - 1) / kHugePage * kHugePage);
+    if (bytes >= kHugePage && !recycled_) madvise(data_, bytes, MADV_HUGEPAGE);
 #endif
 }
 
 Buffer::~Buffer() {
-#ifdef QSIM_MMAP
-    if (mapping_) munmap(mapping_, mapping_bytes_);
-#else
-    std::free(mapping_);
-#endif
+    if (!mapping_) return;
+    if (worth_keeping(bytes_)) replace_kept({mapping_, mapping_bytes_, bytes_});
+    else munmap(mapping_, mapping_bytes_);
 }
+
+std::size_t release_kept_buffer() { return replace_kept({}); }
+
+#else
+
+Buffer::Buffer(std::size_t bytes) : bytes_(bytes) {
+    mapping_ = std::calloc(1, bytes + kHugePage);
+    if (!mapping_) throw std::bad_alloc();
+    data_ = reinterpret_cast<void*>((reinterpret_cast<std::uintptr_t>(mapping_) + kHugePage - 1) / kHugePage * kHugePage);
+}
+
+Buffer::~Buffer() { std::free(mapping_); }
+
+std::size_t release_kept_buffer() { return 0; }
+
+#endif
 
 }  // namespace qsim

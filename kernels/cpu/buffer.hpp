@@ -1,4 +1,7 @@
-// buffer.hpp -- memory of one state: zeroed, aligned to a huge page, given back when dropped.
+// buffer.hpp -- memory of one state, aligned to a huge page.
+//
+// The memory of the last state dropped is kept for the next one of its size: handing pages out again costs the system a fault
+// each, and on a virtual machine whose host took them back ten times a pass over the state.
 #pragma once
 
 #include <cstddef>
@@ -13,12 +16,17 @@ class Buffer {
     Buffer& operator=(const Buffer&) = delete;
     void* data() const { return data_; }
     std::size_t bytes() const { return bytes_; }
+    bool recycled() const { return recycled_; }  // it holds an earlier state's numbers, else zeros
 
   private:
     void* data_ = nullptr;
     std::size_t bytes_ = 0;
     void* mapping_ = nullptr;
     std::size_t mapping_bytes_ = 0;
+    bool recycled_ = false;
 };
+
+// Gives the memory kept for the next state back to the system; returns its bytes.
+std::size_t release_kept_buffer();
 
 }  // namespace qsim

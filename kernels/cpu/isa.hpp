@@ -1,6 +1,5 @@
 // isa.hpp -- the tile loop: gather, sweeps, scatter. Included once per instruction set, which defines QSIM_ISA and
 // QSIM_VECTOR_BYTES.
-#include "pages.hpp"
 #include "tile_dense.hpp"
 #include "tile_move.hpp"
 #include "tile_permute.hpp"
@@ -82,11 +81,14 @@ static void run_sweeps(const TileView<Real>& view, index_t base, Real* tile, Rea
     }
 }
 
+// Makes the pages of a tile readable; false where none of them is in use, so that the tile holds zeros.
 template <class Real>
-static bool any_page_written(const TileView<Real>& view, index_t base) {
-    for (int k = 0; k < view.num_tile_pages; ++k)
-        if (is_written(view.written, base >> view.page_bits | view.tile_pages[k])) return true;
-    return false;
+static bool open_pages(const TileView<Real>& view, index_t base) {
+    bool any = false;
+    for (int k = 0; k < view.num_tile_pages && !any; ++k) any = view.pages.in_use(base >> view.page_bits | view.tile_pages[k]);
+    if (any && view.pages.recycled)
+        for (int k = 0; k < view.num_tile_pages; ++k) view.pages.open(base >> view.page_bits | view.tile_pages[k]);
+    return any;
 }
 
 // scratch: the tile, the tables of kGroupPhases phases, then room for copies (tile_run.cpp sizes it).
@@ -100,11 +102,11 @@ static void run_tiles(const TileView<Real>& view, Real* state, index_t begin, in
         const index_t base = deposit(number, view.outer, view.num_outer) | view.fixed;
         const index_t next = number + 1 < end ? deposit(number + 1, view.outer, view.num_outer) | view.fixed : base;
         // exact: every operator maps zero to zero
-        if (view.written && !any_page_written(view, base)) continue;
+        if (view.num_tile_pages && !open_pages(view, base)) continue;
         if (!gather_tile(view, state, base, next, tile)) continue;
         run_sweeps(view, base, tile, phase_scratch, copies);
         scatter_tile(view, state, base, tile);
-        for (int k = 0; k < view.num_tile_pages; ++k) set_written(view.written, base >> view.page_bits | view.tile_pages[k]);
+        for (int k = 0; k < view.num_tile_pages; ++k) view.pages.mark(base >> view.page_bits | view.tile_pages[k]);
     }
 }
 

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <numeric>
 
-#include "pages.hpp"
 #include "parallel.hpp"
 
 namespace qsim {
@@ -47,7 +46,7 @@ std::vector<double> chunk_sums(const std::complex<Real>* state, int num_qubits, 
 }  // namespace
 
 template <class Real>
-void prepare_product(std::complex<Real>* state, int num_qubits, const std::complex<double>* factors, std::uint8_t* written,
+void prepare_product(std::complex<Real>* state, int num_qubits, const std::complex<double>* factors, const PageView& pages,
                      int threads) {
     const int low_bits = std::min(num_qubits, kChunkBits - 2), high_bits = num_qubits - low_bits;
     std::vector<std::complex<double>> low(index_t{1} << low_bits);
@@ -57,19 +56,24 @@ void prepare_product(std::complex<Real>* state, int num_qubits, const std::compl
             low[half + i] = low[i] * factors[2 * q + 1];
             low[i] *= factors[2 * q];
         }
+    const std::vector<std::complex<Real>> rounded(low.begin(), low.end());
+    bool whole_pages = true;  // where one chunk of a page is written, all are
+    for (int q = low_bits; q < num_qubits && (sizeof(std::complex<Real>) << q) < pages.page_bytes; ++q)
+        whole_pages = whole_pages && factors[2 * q] != 0.0 && factors[2 * q + 1] != 0.0;
     parallel_chunks(index_t{1} << high_bits, threads, [&](index_t high, int) {
         std::complex<double> factor = 1;
         for (int q = 0; q < high_bits; ++q) factor *= factors[2 * (low_bits + q) + bit(high, q)];
         std::complex<Real>* to = state + (high << low_bits);
-        if (written) {
+        if (pages.flags) {
             const index_t page = (to - state) * sizeof(std::complex<Real>) >> kPageBits;
-            if (factor == 0.0 && !is_written(written, page)) return;
-            set_written(written, page);
+            if (factor == 0.0 && !pages.in_use(page)) return;
+            if (whole_pages) pages.mark(page);
+            else pages.open(page);
         }
-        const double a = factor.real(), b = factor.imag();
+        const Real a = static_cast<Real>(factor.real()), b = static_cast<Real>(factor.imag());
         for (index_t i = 0; i < low.size(); ++i) {
-            const double re = low[i].real(), im = low[i].imag();
-            to[i] = {static_cast<Real>(a * re - b * im), static_cast<Real>(a * im + b * re)};
+            const Real re = rounded[i].real(), im = rounded[i].imag();
+            to[i] = {a * re - b * im, a * im + b * re};
         }
     });
 }
@@ -159,7 +163,7 @@ void collapse_qubit(std::complex<Real>* state, int num_qubits, int qubit, int ou
 }
 
 #define QSIM_INSTANTIATE(Real)                                                                                            \
-    template void prepare_product(std::complex<Real>*, int, const std::complex<double>*, std::uint8_t*, int);                            \
+    template void prepare_product(std::complex<Real>*, int, const std::complex<double>*, const PageView&, int);                            \
     template double norm_squared(const std::complex<Real>*, int, int);                                                    \
     template void marginal_probabilities(const std::complex<Real>*, int, const std::vector<int>&, double*, int);          \
     template void sample_states(const std::complex<Real>*, int, const double*, index_t, std::int64_t*, int);              \

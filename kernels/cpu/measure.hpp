@@ -6,13 +6,13 @@
 #include <vector>
 
 #include "bits.hpp"
+#include "pages.hpp"
 
 namespace qsim {
 
-// state[i] = product over q of factors[q][bit q of i]; write-only. Zeros are not written to pages that were never written
-// (`written`, a flag a page; null where all are).
+// state[i] = product over q of factors[q][bit q of i]; write-only. Zeros are not written to pages that are not in use.
 template <class Real>
-void prepare_product(std::complex<Real>* state, int num_qubits, const std::complex<double>* factors, std::uint8_t* written,
+void prepare_product(std::complex<Real>* state, int num_qubits, const std::complex<double>* factors, const PageView& pages,
                      int threads);
 
 template <class Real>

@@ -38,8 +38,8 @@ class State {
   public:
     State(int num_qubits, bool single)
         : num_qubits_(num_qubits), single_(single),
-          pages_((std::size_t{1} << padded_qubits()) * (single ? 8 : 16)),
-          buffer_(std::make_shared<qsim::Buffer>((std::size_t{1} << padded_qubits()) * (single ? 8 : 16))) {
+          buffer_(std::make_shared<qsim::Buffer>((std::size_t{1} << padded_qubits()) * (single ? 8 : 16))),
+          pages_(static_cast<char*>(data()), buffer_->bytes(), buffer_->recycled()) {
         if (single) *static_cast<float*>(data()) = 1;
         else *static_cast<double*>(data()) = 1;
     }
@@ -51,9 +51,16 @@ class State {
     std::size_t bytes() const { return (std::size_t{1} << num_qubits_) * (single_ ? 8 : 16); }
     const std::shared_ptr<qsim::Buffer>& buffer() const { return buffer_; }
 
-    // Flags of the pages that were written, null where all are; whoever writes elsewhere says so.
-    std::uint8_t* written() { return pages_.all_written() ? nullptr : pages_.flags(); }
-    void write_all() { pages_.mark_all(); }
+    qsim::PageView pages() const { return pages_.view(); }
+
+    // Every amplitude is in memory from here on: whoever looks at the memory itself, or writes it, says so.
+    void settle(int threads) {
+        const qsim::PageView view = pages();
+        if (view.flags && view.recycled)
+            qsim::parallel_chunks(pages_.size(), threads, [&](index_t page, int) { view.open(page); });
+        pages_.mark_all();
+    }
+    void overwrite() { pages_.mark_all(); }
 
     template <class Call>
     auto visit(Call&& call) const {
@@ -63,8 +70,8 @@ class State {
   private:
     int num_qubits_;
     bool single_;
-    qsim::Pages pages_;
     std::shared_ptr<qsim::Buffer> buffer_;
+    qsim::Pages pages_;
 };
 
 class Program {
@@ -105,8 +112,8 @@ class Program {
         if (state.single() != single_ || state.padded_qubits() != num_qubits_)
             throw std::invalid_argument("a program runs on states of its own width and precision");
         const bool prefetch = state.bytes() >= kPrefetchBytes;
-        if (single_) qsim::run_program(*float_, static_cast<float*>(state.data()), state.written(), threads, prefetch);
-        else qsim::run_program(*double_, static_cast<double*>(state.data()), state.written(), threads, prefetch);
+        if (single_) qsim::run_program(*float_, static_cast<float*>(state.data()), state.pages(), threads, prefetch);
+        else qsim::run_program(*double_, static_cast<double*>(state.data()), state.pages(), threads, prefetch);
     }
 
     std::vector<int> sweep_types() {
@@ -178,11 +185,12 @@ nb::object view(const State& state) {
         state.data(), {std::size_t{1} << state.num_qubits()}, owner));
 }
 
-void copy_amplitudes(State& state, const State& from, int threads) {
+void copy_amplitudes(State& state, State& from, int threads) {
     if (state.bytes() != from.bytes()) throw std::invalid_argument("states differ in width or precision");
     const std::size_t chunk = std::size_t{1} << 20, bytes = from.bytes();
-    state.write_all();
     nb::gil_scoped_release release;
+    state.overwrite();
+    from.settle(threads);
     qsim::parallel_chunks((bytes + chunk - 1) / chunk, threads, [&](index_t number, int) {
         const std::size_t at = number * chunk;
         std::memcpy(static_cast<char*>(state.data()) + at, static_cast<char*>(from.data()) + at, std::min(chunk, bytes - at));
@@ -195,39 +203,47 @@ NB_MODULE(_cpu, m) {
     m.doc() = "CPU kernels: states and tile programs.";
     m.def("isa", [] { return std::string(qsim::tile_kernels().name); }, "Name of the instruction set the kernels use.");
 
+    m.def("release_kept_buffer", &qsim::release_kept_buffer, "Gives the memory kept for the next state back; returns its bytes.");
+
     qsim::bind_ops(m);
 
     nb::class_<State>(m, "State")
         .def(nb::init<int, bool>(), "num_qubits"_a, "single"_a)
         .def_prop_ro("num_qubits", &State::num_qubits)
         .def_prop_ro("single", &State::single)
-        .def("vector", [](State& s) {
-            s.write_all();
+        .def("vector", [](State& s, int threads) {
+            {
+                nb::gil_scoped_release release;
+                s.settle(threads);
+            }
             return s.single() ? view<float>(s) : view<double>(s);
-        })
+        }, "threads"_a = 1)
         .def("copy_from", &copy_amplitudes, "other"_a, "threads"_a)
         .def("prepare", [](State& s, ComplexIn factors, int threads) {
             if (factors.size() != 2 * static_cast<std::size_t>(s.num_qubits()))
                 throw std::invalid_argument("two factors per qubit are needed");
             nb::gil_scoped_release release;
-            s.visit([&](auto* amps) { qsim::prepare_product(amps, s.num_qubits(), factors.data(), s.written(), threads); });
+            s.visit([&](auto* amps) { qsim::prepare_product(amps, s.num_qubits(), factors.data(), s.pages(), threads); });
         }, "factors"_a, "threads"_a)
-        .def("norm", [](const State& s, int threads) {
+        .def("norm", [](State& s, int threads) {
             nb::gil_scoped_release release;
+            s.settle(threads);
             return s.visit([&](auto* amps) { return qsim::norm_squared(amps, s.num_qubits(), threads); });
         }, "threads"_a)
-        .def("probabilities", [](const State& s, std::vector<int> qubits, int threads) {
+        .def("probabilities", [](State& s, std::vector<int> qubits, int threads) {
             auto out = make_array<double>(std::size_t{1} << qubits.size());
             {
                 nb::gil_scoped_release release;
+                s.settle(threads);
                 s.visit([&](auto* amps) { qsim::marginal_probabilities(amps, s.num_qubits(), qubits, out.data(), threads); });
             }
             return out;
         }, "qubits"_a, "threads"_a)
-        .def("sample", [](const State& s, RealIn uniforms, int threads) {
+        .def("sample", [](State& s, RealIn uniforms, int threads) {
             auto out = make_array<std::int64_t>(uniforms.size());
             {
                 nb::gil_scoped_release release;
+                s.settle(threads);
                 s.visit([&](auto* amps) {
                     qsim::sample_states(amps, s.num_qubits(), uniforms.data(), uniforms.size(), out.data(), threads);
                 });
@@ -235,8 +251,8 @@ NB_MODULE(_cpu, m) {
             return out;
         }, "uniforms"_a, "threads"_a)
         .def("collapse", [](State& s, int qubit, int outcome, double scale, int threads) {
-            s.write_all();
             nb::gil_scoped_release release;
+            s.settle(threads);
             s.visit([&](auto* amps) { qsim::collapse_qubit(amps, s.num_qubits(), qubit, outcome, scale, threads); });
         }, "qubit"_a, "outcome"_a, "scale"_a, "threads"_a);
 

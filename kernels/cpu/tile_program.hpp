@@ -11,6 +11,7 @@
 
 #include "aligned.hpp"
 #include "bits.hpp"
+#include "pages.hpp"
 
 namespace qsim {
 
@@ -113,7 +114,7 @@ struct TileView {
     const std::uint32_t* indices;
     const index_t* gather;
     const index_t* scatter;
-    std::uint8_t* written;         // flag of each page of the state (pages.hpp); null where all are written
+    PageView pages;                // of the state
     int page_bits;                 // log2 of the amplitudes of a page
     const index_t* tile_pages;     // numbers of the pages a tile touches, beside that of its base
     int num_tile_pages;

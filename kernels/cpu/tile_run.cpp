@@ -6,7 +6,6 @@
 #include <stdexcept>
 #include <string>
 
-#include "pages.hpp"
 #include "parallel.hpp"
 
 namespace qsim {
@@ -70,16 +69,16 @@ int lane_bits(bool single) {
 }
 
 template <class Real>
-void run_program(const TileProgram<Real>& program, Real* state, std::uint8_t* written, int threads, bool prefetch) {
+void run_program(const TileProgram<Real>& program, Real* state, const PageView& pages, int threads, bool prefetch) {
     const int page_bits = kPageBits - (sizeof(Real) == 8 ? 4 : 3);
-    const std::vector<index_t> pages = written ? tile_pages(program, page_bits) : std::vector<index_t>();
+    const std::vector<index_t> inside = pages.flags ? tile_pages(program, page_bits) : std::vector<index_t>();
     const TileView<Real> view{program.num_tile, program.lane_bits, program.low_bits, program.block_bits,
                               program.scale.real(), program.scale.imag(),
                               program.outer.data(), static_cast<int>(program.outer.size()), program.fixed,
                               program.sweeps.data(), static_cast<int>(program.sweeps.size()),
                               program.phases.data(), program.terms.data(), program.data.data(), program.tables.data(),
-                              program.indices.data(), program.gather.data(), program.scatter.data(), written, page_bits, pages.data(),
-                              static_cast<int>(pages.size()), prefetch};
+                              program.indices.data(), program.gather.data(), program.scatter.data(), pages, page_bits, inside.data(),
+                              static_cast<int>(inside.size()), prefetch};
     const std::size_t tile = std::size_t{2} << program.num_tile;
     const std::size_t phases = kGroupPhases * phase_room(program.num_tile, program.low_bits);
     const std::size_t columns = std::size_t{1} << program.max_dense;  // of the largest matrix: offsets and two copied columns
@@ -93,7 +92,7 @@ void run_program(const TileProgram<Real>& program, Real* state, std::uint8_t* wr
     });
 }
 
-template void run_program(const TileProgram<double>&, double*, std::uint8_t*, int, bool);
-template void run_program(const TileProgram<float>&, float*, std::uint8_t*, int, bool);
+template void run_program(const TileProgram<double>&, double*, const PageView&, int, bool);
+template void run_program(const TileProgram<float>&, float*, const PageView&, int, bool);
 
 }  // namespace qsim

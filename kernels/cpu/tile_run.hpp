@@ -5,9 +5,9 @@
 
 namespace qsim {
 
-// `written`: the flags of the state's pages (pages.hpp), null where all are written.
+// `pages`: those of the state.
 template <class Real>
-void run_program(const TileProgram<Real>& program, Real* state, std::uint8_t* written, int threads, bool prefetch);
+void run_program(const TileProgram<Real>& program, Real* state, const PageView& pages, int threads, bool prefetch);
 
 int lane_bits(bool single);  // log2 of the amplitudes one vector register holds
 
