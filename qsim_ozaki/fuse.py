@@ -40,7 +40,11 @@ def relabel_swaps(ops: Iterable[Op], position: Sequence[int]) -> tuple[OpList, t
     return OpList(moved), tuple(place)
 
 
-def absorb_product(ops: Iterable[Op], num_qubits: int) -> tuple[Prepare, OpList]:
-    """The product state that the leading one-qubit gates make of |0...0>, and the ops that are left."""
-    factors, left = OpList.of(ops).native.absorb_product(num_qubits)
-    return Prepare(factors.reshape(num_qubits, 2)), OpList(left)
+def absorb_product(ops: Iterable[Op], num_qubits: int) -> tuple[Prepare, OpList, int, int]:
+    """The product state that the leading one-qubit gates make of |0...0>, and the ops that are left.
+
+    Returns:
+        The state, the other ops, the mask of the qubits that are neither |0> nor |1>, and that of those that are |1>.
+    """
+    factors, left, live, ones = OpList.of(ops).native.absorb_product(num_qubits)
+    return Prepare(factors.reshape(num_qubits, 2)), OpList(left), live, ones

@@ -109,10 +109,10 @@ def plan(
     fused = fuse(relabelled, num_qubits, options.max_fused_qubits)
     used = Footprint(num_qubits, options.precision, (1 << num_qubits) - 1)
     if options.from_zero:
-        prepare, fused = absorb_product(fused, num_qubits)
-        used = _footprint(prepare, options.precision)
-        live, fresh = used.live.bit_count(), used.extent(0).fresh_bytes
-        prediction = predict_prepare(num_qubits, live, options.precision, device, fresh)
+        prepare, fused, live, ones = absorb_product(fused, num_qubits)
+        used = Footprint(num_qubits, options.precision, live, ones, live.bit_count(), pages=0)
+        fresh = used.extent(0).fresh_bytes
+        prediction = predict_prepare(num_qubits, live.bit_count(), options.precision, device, fresh)
         steps.append(replace(prepare, prediction=prediction, reason="one write of a product state"))
     if options.restore_order:
         fused.extend(OpList.of(order_swaps(final)))
@@ -143,13 +143,6 @@ def order_swaps(final: Sequence[int]) -> list[Op]:
             swaps.append(Op(Kind.PERMUTATION, (p, other), np.ones(4, complex), permutation=order, name="swap"))
             holder[p], holder[other] = holder[other], holder[p]
     return swaps
-
-
-def _footprint(prepare: Prepare, precision: str) -> Footprint:
-    """A new state with the product state of ``prepare``; nothing of it is touched yet."""
-    zero, one = (_mask(np.flatnonzero(prepare.factors[:, value]).tolist()) for value in (0, 1))
-    live = zero & one
-    return Footprint(len(prepare.factors), precision, live, one & ~zero, live.bit_count(), pages=0)
 
 
 def choose_passes(ops: OpList, used: Footprint, device: Device, options: PlanOptions) -> list[Step]:

@@ -27,8 +27,8 @@ def check_seed(seed: object) -> int | None:
     Raises:
         OptionError: it is not an integer of at least 0.
     """
-    if seed is None:
-        return None
+    if seed is None or (type(seed) is int and seed >= 0):
+        return seed
     if isinstance(seed, (bool, np.bool_)) or not isinstance(seed, SupportsIndex) or seed.__index__() < 0:
         raise OptionError(
             f"seed_simulator={seed!r} is not allowed. Use an integer of at least 0, or None for a fresh seed."

@@ -98,7 +98,9 @@ def test_swaps_become_names(rng):
 def test_leading_gates_become_a_product_state(rng):
     ops = [random_op(rng, 5, max_targets=2) for _ in range(30)]
     ops[:0] = [Op(Kind.HADAMARD, (q,), EMPTY) for q in range(5)]
-    prepare, left = absorb_product(ops, 5)
+    prepare, left, live, ones = absorb_product(ops, 5)
+    assert live == sum(1 << q for q in range(5) if np.all(prepare.factors[q] != 0))
+    assert ones == sum(1 << q for q in range(5) if prepare.factors[q, 0] == 0)
     state = np.ones(1, complex)
     for factor in prepare.factors:
         state = np.kron(factor, state)

@@ -83,10 +83,8 @@ def test_sparse_states_of_several_pages(rng, precision):
 def test_a_footprint_never_says_less_than_there_is(rng):
     for _ in range(20):
         ops = [random_op(rng, 7, max_targets=2) for _ in range(6)]
-        prepare, left = absorb_product(ops, 7)
-        live = [q for q in range(7) if np.all(prepare.factors[q] != 0)]
-        ones = [q for q in range(7) if prepare.factors[q, 0] == 0]
-        used = Footprint(7, "double", sum(1 << q for q in live), sum(1 << q for q in ones), len(live), pages=0)
+        prepare, left, live, ones = absorb_product(ops, 7)
+        used = Footprint(7, "double", live, ones, live.bit_count(), pages=0)
         state = np.ones(1, complex)
         for factor in prepare.factors:
             state = np.kron(factor, state)

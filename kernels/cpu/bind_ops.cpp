@@ -195,7 +195,12 @@ void bind_ops(nb::module_& m) {
             std::vector<complex_t> factors(2 * num_qubits);
             for (int q = 0; q < num_qubits; ++q) factors[2 * q] = 1;
             OpList left = absorb_product(ops, factors);
-            return nb::make_tuple(array_of<complex_t>(factors.data(), factors.size()), std::move(left));
+            index_t live = 0, ones = 0;  // qubits below 64 that may read 0 and 1, and that read 1
+            for (int q = 0; q < std::min(num_qubits, 64); ++q) {
+                live |= index_t{factors[2 * q] != 0.0 && factors[2 * q + 1] != 0.0} << q;
+                ones |= index_t{factors[2 * q] == 0.0} << q;
+            }
+            return nb::make_tuple(array_of<complex_t>(factors.data(), factors.size()), std::move(left), live, ones);
         }, "num_qubits"_a)
         .def("search_tiles", &chosen, "num_qubits"_a, "tile_qubits"_a, "always"_a, nb::call_guard<nb::gil_scoped_release>())
         .def("work", [](const OpList& ops) {
