@@ -22,7 +22,6 @@ from qsim_ozaki.ops import (
     Op,
     Path,
     Prediction,
-    Prepare,
     Relabel,
     Step,
     TilePass,
