@@ -2,15 +2,49 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from qsim_ozaki.backend import OzakiBackend as OzakiBackend
-    from qsim_ozaki.backend import SaveStatevector as SaveStatevector
-    from qsim_ozaki.backend import save_statevector as save_statevector
+    from qsim_ozaki.instructions import SaveInstruction as SaveInstruction
+    from qsim_ozaki.instructions import SaveStatevector as SaveStatevector
+    from qsim_ozaki.instructions import SetStatevector as SetStatevector
+    from qsim_ozaki.instructions import save_amplitudes as save_amplitudes
+    from qsim_ozaki.instructions import save_amplitudes_squared as save_amplitudes_squared
+    from qsim_ozaki.instructions import save_density_matrix as save_density_matrix
+    from qsim_ozaki.instructions import save_expectation_value as save_expectation_value
+    from qsim_ozaki.instructions import save_expectation_value_variance as save_expectation_value_variance
+    from qsim_ozaki.instructions import save_probabilities as save_probabilities
+    from qsim_ozaki.instructions import save_probabilities_dict as save_probabilities_dict
+    from qsim_ozaki.instructions import save_state as save_state
+    from qsim_ozaki.instructions import save_statevector as save_statevector
+    from qsim_ozaki.instructions import save_statevector_dict as save_statevector_dict
+    from qsim_ozaki.instructions import set_statevector as set_statevector
 
-__all__ = ["OzakiBackend", "SaveStatevector", "save_statevector"]
+# module: its public names
+_PUBLIC = {
+    "backend": ("OzakiBackend",),
+    "instructions": (
+        "SaveInstruction",
+        "SaveStatevector",
+        "SetStatevector",
+        "save_amplitudes",
+        "save_amplitudes_squared",
+        "save_density_matrix",
+        "save_expectation_value",
+        "save_expectation_value_variance",
+        "save_probabilities",
+        "save_probabilities_dict",
+        "save_state",
+        "save_statevector",
+        "save_statevector_dict",
+        "set_statevector",
+    ),
+}
+_HOMES = {name: module for module, names in _PUBLIC.items() for name in names}
+__all__ = list(_HOMES)
 
 # In a checkout that is not installed, kernels/ and circuits/ lie beside the package, not in it.
 _package = Path(__file__).parent
@@ -20,10 +54,8 @@ if not (_package / "kernels").is_dir():
 
 def __getattr__(name: str) -> Any:
     """The public names, imported when first used: ``import qsim_ozaki`` loads neither Qiskit nor an engine."""
-    if name in __all__:
-        from qsim_ozaki import backend
-
-        return getattr(backend, name)
+    if name in _HOMES:
+        return getattr(import_module(f"qsim_ozaki.{_HOMES[name]}"), name)
     raise AttributeError(f"module 'qsim_ozaki' has no attribute {name!r}. Public names are {', '.join(__all__)}.")
 
 

@@ -25,7 +25,7 @@ from qsim_ozaki.engine import Engine
 from qsim_ozaki.errors import LoweringError
 from qsim_ozaki.execute import execute
 from qsim_ozaki.gates import build_target
-from qsim_ozaki.instructions import SaveStatevector, save_statevector
+from qsim_ozaki.instructions import SAVES, SaveInstruction, SetStatevector
 from qsim_ozaki.job import OzakiJob
 from qsim_ozaki.options import BackendOptions, checked
 from qsim_ozaki.prepare import (
@@ -40,7 +40,7 @@ from qsim_ozaki.prepare import (
 )
 from qsim_ozaki.program_plan import ProgramPlan, plan_program
 
-__all__ = ["Estimate", "OzakiBackend", "SaveStatevector", "save_statevector"]
+__all__ = ["Estimate", "OzakiBackend"]
 
 SHORT_JOB_UPDATES = 1 << 19  # a fifth of a millisecond and less, where a thread costs half as much (EPYC, 2026-11)
 SHORT_JOB_SHOTS = 1 << 13
@@ -80,10 +80,12 @@ class OzakiBackend(BackendV2):  # type: ignore[misc]
             * ``precision``: ``"double"`` or ``"single"``.
             * ``arithmetic``: ``"auto"`` or ``"native"``.
             * ``accuracy``: relative error bound of one dense block, None for FP64's.
-            * ``shots``: at least 1.
+            * ``shots``: at least 1, or None: counts are then exact probabilities, of dynamic circuits too.
             * ``seed_simulator``: an integer of at least 0, None for a fresh one, which the result then tells.
             * ``memory``: whether to keep each shot's value.
-            * ``initial_state``: a label of ``01+-rl``, a basis state's index, or a vector; on the circuit's own qubits.
+            * ``initial_state``: a label of ``01+-rl``, a basis state's index, or a vector (NumPy, CuPy, DLPack); on the
+              circuit's own qubits.
+            * ``inputs``: values of circuits' input variables, by name.
             * ``max_memory_bytes``: limit of all states and saved vectors, 0 for what is free.
             * ``threads``: 0 for all cores.
 
@@ -118,8 +120,9 @@ class OzakiBackend(BackendV2):  # type: ignore[misc]
         """Every gate of the table on any number of qubits, without a coupling map."""
         if self._target is None:
             self._target = build_target()
-            if "save_statevector" not in self._target.operation_names:
-                self._target.add_instruction(SaveStatevector, name="save_statevector")
+            for name in SAVES:
+                self._target.add_instruction(SaveInstruction, name=name)
+            self._target.add_instruction(SetStatevector, name="set_statevector")
         return self._target
 
     @property
@@ -164,7 +167,9 @@ class OzakiBackend(BackendV2):  # type: ignore[misc]
             return self._result(ready, engine, device, used, (check, job_id))
 
         job = OzakiJob(self, work, turn)
-        job.submit(short=sum(map(amplitude_updates, ready)) <= SHORT_JOB_UPDATES and used["shots"] <= SHORT_JOB_SHOTS)
+        job.submit(
+            short=sum(map(amplitude_updates, ready)) <= SHORT_JOB_UPDATES and (used["shots"] or 1) <= SHORT_JOB_SHOTS
+        )
         return job
 
     def plan(self, circuit: QuantumCircuit, **options: Any) -> ProgramPlan:

@@ -20,6 +20,10 @@ class OptionError(QsimError, AttributeError, ValueError):
     """An option is unknown or its value is not allowed; the message names the nearest option or the allowed values."""
 
 
+class ProgramError(QsimError, ArithmeticError):
+    """A circuit's classical part cannot go on: a loop without end, a value that is not there or out of range."""
+
+
 class EngineError(QsimError, RuntimeError):
     """An engine is not available or failed; the message carries the reason and the way out."""
 

@@ -9,17 +9,21 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from qsim_ozaki import sampling
-from qsim_ozaki.cost import Device
+from qsim_ozaki.code import Code, CodeItem, Dispatch, Jump, Segment
 from qsim_ozaki.engine import Engine, State
-from qsim_ozaki.errors import CapacityError, EngineError, LoweringError
-from qsim_ozaki.link import Code, Jump, Segment
+from qsim_ozaki.errors import CapacityError, EngineError, LoweringError, OptionError, ProgramError
+from qsim_ozaki.expressions import Memory, assign, evaluate, forget, with_bit
+from qsim_ozaki.history import Cursor, Leaves
 from qsim_ozaki.ops import (
-    Condition,
+    Assign,
     DenseBlock,
+    Forget,
     HadamardPass,
     Initialize,
     Kind,
@@ -33,38 +37,15 @@ from qsim_ozaki.ops import (
     TilePass,
 )
 from qsim_ozaki.plan import Plan, PlanOptions, plan
-from qsim_ozaki.sampling import Outcomes
+from qsim_ozaki.readout import NEGLIGIBLE, Request, exact_end, sampled_end, shown
+from qsim_ozaki.saving import WHOLE_STATES, Result, Savings, as_dict, read
 from qsim_ozaki.vectors import Vector, unitary_with_first_column, with_factor, with_idle_qubits
 
 MAX_PREPARED_QUBITS = 5  # a 32 x 32 unitary is still one pass; wider vectors are written by the host
-MEMORY_ORDER_KEY = 2**32 - 1  # the stream that shuffles memory; forks use smaller words
+MAX_ROUNDS = 100_000  # of all while loops of one history: a loop without end stops in seconds where rounds are short
+MAX_BRANCHES = 100_000  # histories with exact probabilities: half a minute where states are small
 NORM_TOLERANCE = {"double": 1e-8, "single": 1e-3}  # a drift above this is a defect, not rounding
 FLIP = (np.ones(2, complex), np.array([1, 0]))
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """How one program is to run.
-
-    Attributes:
-        shots: at least 1.
-        memory: whether each shot's value is wanted, not only counts.
-        seed: of the whole job.
-        index: of this program in the job; with ``seed`` it fixes every random number.
-        device: what to plan for.
-        max_states: copies of the state, the first included, that may live at one time.
-        layout: classical bit shown at each bit of a value; a bit may be shown twice.
-        plan_options: passed to the planner.
-    """
-
-    shots: int
-    memory: bool
-    seed: int
-    index: int
-    device: Device
-    max_states: int
-    layout: tuple[int, ...]
-    plan_options: PlanOptions
 
 
 @dataclass(slots=True)
@@ -88,19 +69,22 @@ class Execution:
     """What a run gave.
 
     Attributes:
-        counts: hexadecimal value to count; None where the program measures nothing.
+        counts: hexadecimal value to count, or to probability without shots; None where the program measures nothing.
         memory: hexadecimal value of each shot; None where not asked for.
-        states: saved vectors by label.
+        saved: results by label.
         tally: what was done.
-        sampling: ``"none"``, ``"final state"`` (one state) or ``"branches"`` (one per distinct history).
+        sampling: ``"none"``, ``"final state"`` (one state) or ``"branches"`` (one per distinct history); ``"exact"``
+            without shots.
+        neglected: probability of the outcomes that were too rare to be followed.
         measured_seconds: wall time.
     """
 
-    counts: dict[str, int] | None
+    counts: dict[str, int] | dict[str, float] | None
     memory: list[str] | None
-    states: dict[str, Vector]
+    saved: dict[str, Result]
     tally: Tally
     sampling: str
+    neglected: float
     measured_seconds: float
 
 
@@ -124,34 +108,16 @@ def execute(code: Code, engine: Engine, request: Request, check: Callable[[], No
     start = time.perf_counter()
     run = _Run(code, engine, request, check)
     leaves = run.all_histories()
-    counts = memory = None
+    order = leaves.order(request.seed, request.index) if request.shots is not None else None
+    counts: dict[str, int] | dict[str, float] | None = None
+    memory = None
     if code.measures:
-        counts = sampling.total_counts(leaves)
-        if request.memory:
-            generator = sampling.stream(request.seed, (request.index, MEMORY_ORDER_KEY))
-            memory = sampling.total_memory(leaves, generator)
-    kind = "none" if not code.measures else "branches" if run.tally.histories > 1 else "final state"
-    return Execution(counts, memory, run.states, run.tally, kind, time.perf_counter() - start)
-
-
-@dataclass(slots=True)
-class _Cursor:
-    """One history: where it is, its state and its share of the shots."""
-
-    shots: int
-    key: tuple[int, ...]  # of its random stream: the program's index, then each fork that led here
-    generator: np.random.Generator
-    position: tuple[int, ...]
-    state: State | None = None  # None: |0...0>, not allocated yet
-    at: int = 0
-    clbits: int = 0
-    path: tuple[int, ...] = ()  # outcomes so far
-    forced: tuple[int, ...] = ()  # outcomes of a history that is run again from the start
-
-    @property
-    def in_place(self) -> State:
-        assert self.state is not None
-        return self.state
+        counts = leaves.exact if request.shots is None else sampling.total_counts(leaves.outcomes())
+        memory = sampling.total_memory(leaves.outcomes(), order) if request.memory else None
+    kind = "branches" if run.tally.histories > 1 else "final state"
+    kind = "none" if not code.measures else "exact" if request.shots is None else kind
+    saved = run.savings.results(lambda label: leaves.per_shot(label, order))
+    return Execution(counts, memory, saved, run.tally, kind, leaves.neglected, time.perf_counter() - start)
 
 
 class _Run:
@@ -163,55 +129,78 @@ class _Run:
         self.request = request
         self.check = check
         self.tally = Tally()
-        self.states: dict[str, Vector] = {}
+        self.savings = Savings(code.program.name)
         self.plans: dict[tuple[object, ...], Plan] = {}
-        self.leaves: list[tuple[tuple[int, ...], Outcomes]] = []
-        self.postponed: list[_Cursor] = []
+        self.leaves = Leaves()
+        self.postponed: list[Cursor] = []
         self.live_states = 1
+        self.forks = 0
 
-    def all_histories(self) -> list[Outcomes]:
-        """Follows every history; their outcomes in an order that does not depend on the memory there was."""
-        self._follow(self._cursor(self.request.shots, (self.request.index,), ()))
+    def all_histories(self) -> Leaves:
+        """Follows every history; their ends in an order that does not depend on the memory there was."""
+        key = (self.request.index,)
+        position = tuple(range(self.code.num_qubits))
+        memory = Memory(0, (None,) * self.code.program.num_variables)
+        weight = 1.0 if self.request.shots is None else self.request.shots
+        self._follow(Cursor(weight, key, self.request.seed, position, memory))
         while self.postponed:
             self._follow(self.postponed.pop())
-        return [outcomes for _, outcomes in sorted(self.leaves, key=lambda leaf: leaf[0])]
+        self.leaves.sort()
+        return self.leaves
 
-    def _cursor(self, shots: int, key: tuple[int, ...], forced: tuple[int, ...]) -> _Cursor:
-        position = tuple(range(self.code.num_qubits))
-        return _Cursor(shots, key, sampling.stream(self.request.seed, key), position, forced=forced)
-
-    def _follow(self, cursor: _Cursor) -> None:
+    def _follow(self, cursor: Cursor) -> None:
         items = self.code.items
-        while cursor.at < len(items):
+        while cursor.at < len(items) and not cursor.abandoned:
             item = items[cursor.at]
             cursor.at += 1
             if isinstance(item, Segment):
                 self._segment(cursor, item)
-            elif isinstance(item, Jump):
-                if item.condition is None or not _holds(item.condition, cursor.clbits):
-                    cursor.at = item.target
             elif isinstance(item, Measure):
                 self._measure(cursor, item)
             elif isinstance(item, Reset):
                 self._reset(cursor, item.qubits)
             elif isinstance(item, Initialize):
                 self._initialize(cursor, item, fresh=cursor.at - 1 in self.code.fresh)
-            else:
+            elif isinstance(item, Save):
                 self._save(cursor, item)
-        self._finish(cursor)
+            else:
+                try:
+                    self._classical(cursor, item)
+                except ProgramError as error:
+                    raise ProgramError(f"circuit {self.code.program.name!r}: {error}.") from error
+        if not cursor.abandoned:
+            self._finish(cursor)
 
-    def _allocated(self, cursor: _Cursor) -> State:
+    def _classical(self, cursor: Cursor, item: CodeItem) -> None:
+        """Assignments and jumps."""
+        if isinstance(item, Assign):
+            assign(item.target, evaluate(item.value, cursor.memory), cursor.memory)
+        elif isinstance(item, Forget):
+            forget(item.slots, cursor.memory)
+        elif isinstance(item, Dispatch):
+            cursor.at = item.table.get(int(evaluate(item.expression, cursor.memory)), item.default)  # type: ignore[arg-type]
+        elif isinstance(item, Jump) and (item.condition is None or not evaluate(item.condition, cursor.memory)):
+            if item.target < cursor.at:
+                self.check()
+                cursor.jumps += 1
+                if cursor.jumps > MAX_ROUNDS:
+                    raise ProgramError(
+                        f"its while loops have run {MAX_ROUNDS} rounds without an end. Let a condition become false"
+                    )
+            cursor.at = item.target
+
+    def _allocated(self, cursor: Cursor) -> State:
         if cursor.state is None:
             cursor.state = self.engine.allocate(self.code.num_qubits, self.request.plan_options.precision)
         return cursor.state
 
-    def _segment(self, cursor: _Cursor, segment: Segment) -> None:
+    def _segment(self, cursor: Cursor, segment: Segment) -> None:
         options = replace(
             self.request.plan_options, from_zero=cursor.state is None, restore_order=segment.restore_order
         )
         self._do(cursor, segment.ops, options, segment.index)
 
-    def _do(self, cursor: _Cursor, ops: Sequence[Op], options: PlanOptions, name: object) -> None:
+    def _do(self, cursor: Cursor, ops: Sequence[Op], options: PlanOptions, name: object) -> None:
         """Plans ``ops`` (once per ``name`` and position) and does the steps."""
         key = (name, cursor.position, options.from_zero)
         if key not in self.plans:
@@ -225,21 +214,24 @@ class _Run:
             self.tally.add(step)
         cursor.position = todo.final_position
 
-    def _measure(self, cursor: _Cursor, measure: Measure) -> None:
+    def _measure(self, cursor: Cursor, measure: Measure) -> None:
         qubits = tuple(dict.fromkeys(measure.qubits))
-        outcome = self._collapse(cursor, qubits, measure)
+        outcome = self._collapse(cursor, qubits)
         for qubit, bit in zip(measure.qubits, measure.clbits, strict=True):
-            cursor.clbits = _with_bit(cursor.clbits, bit, outcome >> qubits.index(qubit) & 1)
+            cursor.memory.clbits = with_bit(cursor.memory.clbits, bit, outcome >> qubits.index(qubit) & 1)
 
-    def _reset(self, cursor: _Cursor, qubits: tuple[int, ...]) -> None:
-        outcome = self._collapse(cursor, qubits, None)
+    def _reset(self, cursor: Cursor, qubits: tuple[int, ...]) -> None:
+        outcome = self._collapse(cursor, qubits)
         ones = tuple(qubit for index, qubit in enumerate(qubits) if outcome >> index & 1)
         if ones:
             flips = [Op(Kind.PERMUTATION, (qubit,), FLIP[0], permutation=FLIP[1], name="reset") for qubit in ones]
             self._do(cursor, flips, replace(self.request.plan_options, from_zero=False), ("flip", ones))
 
-    def _collapse(self, cursor: _Cursor, qubits: tuple[int, ...], measure: Measure | None) -> int:
-        """Draws the outcome of ``qubits`` for every shot; forks this history where they differ; projects the state."""
+    def _collapse(self, cursor: Cursor, qubits: tuple[int, ...]) -> int:
+        """Splits this history by the outcome of ``qubits`` and projects its state; returns the outcome it goes on with.
+
+        A history whose outcomes are all too rare to be followed is abandoned; it then returns 0.
+        """
         self.check()
         state = self._allocated(cursor)
         physical = [cursor.position[qubit] for qubit in qubits]
@@ -252,10 +244,13 @@ class _Run:
         if cursor.forced:
             outcome, cursor.forced = cursor.forced[0], cursor.forced[1:]
         else:
-            *others, (outcome, shots) = sampling.split_shots(cursor.generator, cursor.shots, probabilities)
+            split = self._split(cursor, probabilities)
+            if not split:
+                cursor.abandoned = True
+                return 0
+            *others, (outcome, cursor.weight) = split
             for other, share in others:
                 self._fork(cursor, other, share)
-            cursor.shots = shots
         cursor.path += (outcome,)
         scale = float(1 / np.sqrt(probabilities[outcome]))
         for index, qubit in enumerate(physical):
@@ -263,30 +258,47 @@ class _Run:
             self.engine.collapse(state, qubit, outcome >> index & 1, scale if last else 1.0)
         return outcome
 
-    def _fork(self, cursor: _Cursor, outcome: int, shots: int) -> None:
+    def _split(self, cursor: Cursor, probabilities: NDArray[np.float64]) -> Sequence[tuple[int, float]]:
+        """(outcome, share) for each outcome that some shot takes, or that is not negligible; the largest last."""
+        if self.request.shots is not None:
+            return sampling.split_shots(cursor.generator(), int(cursor.weight), probabilities)
+        least = NEGLIGIBLE[self.request.plan_options.precision]
+        split, neglected = sampling.split_weight(cursor.weight, probabilities, least)
+        self.leaves.neglected += neglected
+        return split
+
+    def _fork(self, cursor: Cursor, outcome: int, share: float) -> None:
         """Follows the history that takes ``outcome`` here: on a copy of the state, or later from the start.
 
-        A fork has at most half of the shots, so no more than log2(shots) copies live at one time.
+        A fork has at most half of the weight, so no more than log2(shots) copies live at one time, or 60 without shots.
         """
-        key = (*cursor.key, len(cursor.path), outcome)
-        fork = self._cursor(shots, key, (*cursor.path, outcome))
+        self.forks += 1
+        if self.request.shots is None and self.forks >= MAX_BRANCHES:
+            raise OptionError(
+                f"circuit {self.code.program.name!r}, shots=None: exact probabilities would need more than "
+                f"{MAX_BRANCHES} branches of outcomes. Give a number of shots."
+            )
+        fork = cursor.fork(outcome, share)
         if self.live_states >= self.request.max_states:
             self.postponed.append(fork)
             return
         try:
-            fork.state = self.engine.copy(cursor.in_place)
+            fork.join(cursor, self.engine.copy(cursor.in_place))
         except CapacityError:
             self.postponed.append(fork)
             return
-        fork.position, fork.clbits, fork.path = cursor.position, cursor.clbits, cursor.path
-        fork.at, fork.forced = cursor.at - 1, (outcome,)
         self.live_states += 1
         self._follow(fork)
         self.live_states -= 1
 
-    def _initialize(self, cursor: _Cursor, item: Initialize, fresh: bool) -> None:
+    def _initialize(self, cursor: Cursor, item: Initialize, fresh: bool) -> None:
+        whole = len(item.qubits) == self.code.num_qubits
+        if whole and cursor.state is not None:  # all that was there is gone, whatever it was
+            cursor.state, cursor.position = None, tuple(range(self.code.num_qubits))
         if not fresh:
             self._reset(cursor, item.qubits)
+            if cursor.abandoned:
+                return
         if len(item.qubits) <= MAX_PREPARED_QUBITS:
             op = Op(Kind.UNITARY, item.qubits, unitary_with_first_column(item.vector), name="initialize")
             options = replace(self.request.plan_options, from_zero=cursor.state is None)
@@ -294,8 +306,6 @@ class _Run:
             return
         self.check()
         precision = self.request.plan_options.precision
-        untouched = cursor.state is None
-        whole = untouched and sorted(item.qubits) == list(range(self.code.num_qubits))
         if whole:  # any numbering of the qubits will do for a state not yet written
             position = [0] * self.code.num_qubits
             for index, qubit in enumerate(item.qubits):
@@ -307,11 +317,26 @@ class _Run:
         state = self._allocated(cursor)
         cursor.state = self.engine.load(with_factor(self.engine.vector(state), places, item.vector), precision)
 
-    def _save(self, cursor: _Cursor, save: Save) -> None:
-        """Keeps the state in the order the save asks for: the engine's own buffer where nothing changes it any more."""
-        if save.label in self.states and self.request.shots > 1:
-            return  # a history that is run again passes here again, with the same state
+    def _save(self, cursor: Cursor, save: Save) -> None:
+        """Reads what is asked; for all shots that pass, those included whose histories will leave this one later."""
+        if cursor.forced:
+            return  # the history that this one left has read it for these shots too
+        self.check()
         state = self._allocated(cursor)
+        if save.what in WHOLE_STATES:
+            value: Any = self._whole_state(cursor, save)
+            if save.what == "statevector_dict":
+                value = {hex(index): amp for index, amp in as_dict(value).items()}
+        else:
+            value = read(save, self.engine, state, [cursor.position[q] if q >= 0 else -1 for q in save.qubits])
+        fixed, _ = shown(self.request, cursor, {})
+        record = self.savings.take(save, hex(fixed), value, cursor.weight)
+        if record is not None:
+            cursor.records += (record,)
+
+    def _whole_state(self, cursor: Cursor, save: Save) -> Vector:
+        """The state in the order the save asks for: the engine's own buffer where nothing changes it any more."""
+        state = cursor.in_place
         wanted = [qubit for qubit in save.qubits if qubit >= 0]
         named = (*wanted, *(qubit for qubit in range(self.code.num_qubits) if qubit not in set(wanted)))
         order = tuple(cursor.position[qubit] for qubit in named)
@@ -323,10 +348,8 @@ class _Run:
             cursor.position = tuple(int(place) for place in np.argsort(named))
         vector = self._leading(self.engine.vector(state), save, len(wanted))
         if -1 in save.qubits:
-            vector = with_idle_qubits(vector, save.qubits)
-        elif cursor.at < len(self.code.items):
-            vector = vector.copy()
-        self.states[save.label] = vector
+            return with_idle_qubits(vector, save.qubits)
+        return vector.copy() if cursor.at < len(self.code.items) else vector
 
     def _leading(self, vector: Vector, save: Save, count: int) -> Vector:
         """The amplitudes where all but the lowest ``count`` qubits are 0, if that is all there is."""
@@ -341,33 +364,9 @@ class _Run:
             )
         return part
 
-    def _finish(self, cursor: _Cursor) -> None:
-        """Samples the measurements that waited."""
+    def _finish(self, cursor: Cursor) -> None:
         self.tally.histories += 1
-        if not self.code.measures:
-            return
-        bit_of = {bit: qubit for qubit, bit in self.code.reads}
-        fixed, reads = 0, []
-        for place, bit in enumerate(self.request.layout):
-            if bit in bit_of:
-                reads.append((cursor.position[bit_of[bit]], place))
-            elif cursor.clbits >> bit & 1:
-                fixed |= 1 << place
-        memory = self.request.memory
-        if not reads:
-            self.leaves.append((cursor.key, sampling.fixed_outcome(fixed, cursor.shots, memory)))
-            return
-        state = self._allocated(cursor)
-        for start in range(0, cursor.shots, sampling.SHOTS_PER_BLOCK):
-            self.check()
-            uniforms = cursor.generator.random(min(sampling.SHOTS_PER_BLOCK, cursor.shots - start))
-            samples = self.engine.sample(state, uniforms)
-            self.leaves.append((cursor.key, sampling.read_outcomes(samples, reads, fixed, memory)))
-
-
-def _holds(condition: Condition, clbits: int) -> bool:
-    return all(clbits >> bit & 1 == condition.value >> index & 1 for index, bit in enumerate(condition.clbits))
-
-
-def _with_bit(clbits: int, bit: int, value: int) -> int:
-    return clbits | 1 << bit if value else clbits & ~(1 << bit)
+        if self.request.shots is not None:
+            self.leaves.sampled.append(sampled_end(self.code, self.engine, self.request, cursor, self.check))
+        elif self.code.measures:
+            exact_end(self.code, self.engine, self.request, cursor, self.leaves)

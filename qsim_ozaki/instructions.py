@@ -1,35 +1,89 @@
-"""Our own circuit instructions: saving the state.
+"""Our own circuit instructions: saving what the state is, and setting it.
 
-In: a Qiskit circuit. Out: the circuit with a `SaveStatevector` appended. It knows nothing of how a state is simulated.
+In: a Qiskit circuit. Out: the circuit with an instruction appended. It knows nothing of how a state is simulated.
+
+The instructions have Aer's names, and only parameters that QPY keeps, so that they are known again after a round trip.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
 from qiskit.circuit import Instruction, QuantumCircuit
+from qiskit.quantum_info import Operator, Pauli, SparsePauliOp
 
 from qsim_ozaki.errors import LoweringError
 
 RESERVED_LABELS = frozenset({"counts", "memory"})  # a result already holds these
 
+# instruction: what it saves
+SAVES = {
+    "save_statevector": "statevector",
+    "save_statevector_dict": "statevector_dict",
+    "save_state": "statevector",
+    "save_probabilities": "probabilities",
+    "save_probabilities_dict": "probabilities_dict",
+    "save_amplitudes": "amplitudes",
+    "save_amplitudes_sq": "amplitudes_squared",
+    "save_density_matrix": "density_matrix",
+    "save_expval": "expectation_value",
+    "save_expval_var": "expectation_value_variance",
+}
+# what is saved: one value of a state, or a mean over shots
+FORMS = dict.fromkeys(SAVES.values(), "average") | dict.fromkeys(
+    ("statevector", "statevector_dict", "amplitudes"), "single"
+)
 
-class SaveStatevector(Instruction):  # type: ignore[misc]
-    """Saves the state so far under a label of the result's data; index bit j is the circuit's qubit j.
 
-    It is known by its name, ``save_statevector``: Aer's instruction of that name and one loaded from QPY mean the same.
+class SaveInstruction(Instruction):  # type: ignore[misc]
+    """Saves something of the state so far under a label of the result's data; it is known by its name.
 
     Args:
-        num_qubits: all qubits of the circuit.
+        name: a key of `SAVES`.
+        num_qubits: index bit j of what is saved is the j-th qubit it is appended to.
         label: key in ``result.data()``.
+        params: the form, then an observable's Pauli labels and factors in turn, or the indices of amplitudes.
     """
 
     # Like a barrier: no pass may move gates across it or ask for its definition.
     _directive = True
 
-    def __init__(self, num_qubits: int, label: str = "statevector") -> None:
-        super().__init__("save_statevector", num_qubits, 0, [], label=label)
+    def __init__(self, name: str, num_qubits: int, label: str, params: Sequence[Any] = ()) -> None:
+        super().__init__(name, num_qubits, 0, list(params), label=label)
 
 
-def save_statevector(circuit: QuantumCircuit, label: str = "statevector") -> QuantumCircuit:
+class SaveStatevector(SaveInstruction):
+    """Saves the state so far under a label of the result's data; index bit j is the circuit's qubit j.
+
+    Args:
+        num_qubits: all qubits of the circuit.
+        label: key in ``result.data()``.
+        form: ``"single"`` or ``"list"``, an entry per shot; with ``"c_"`` before it by value of the classical bits.
+    """
+
+    def __init__(self, num_qubits: int, label: str = "statevector", form: str = "single") -> None:
+        super().__init__("save_statevector", num_qubits, label, [form])
+
+
+class SetStatevector(Instruction):  # type: ignore[misc]
+    """Puts a state in the place of whatever all qubits were in; it is known by its name, ``set_statevector``.
+
+    Args:
+        vector: ``(2**num_qubits,)`` amplitudes.
+    """
+
+    _directive = True
+
+    def __init__(self, vector: Any) -> None:
+        amplitudes = np.asarray(vector, complex)
+        super().__init__("set_statevector", amplitudes.size.bit_length() - 1, 0, [amplitudes])
+
+
+def save_statevector(
+    circuit: QuantumCircuit, label: str = "statevector", pershot: bool = False, conditional: bool = False
+) -> QuantumCircuit:
     """Appends an instruction that saves the state of all qubits so far.
 
     In a circuit that a transpiler made, the order is that of the circuit before: its layout says where each qubit went.
@@ -37,6 +91,8 @@ def save_statevector(circuit: QuantumCircuit, label: str = "statevector") -> Qua
     Args:
         circuit: changed in place.
         label: key in ``result.data()``; each save of a circuit has its own.
+        pershot: save a list, with an entry for each shot in the order of ``memory``.
+        conditional: save a dict, with an entry for each hexadecimal value of the classical bits at this place.
 
     Returns:
         The same circuit.
@@ -50,17 +106,211 @@ def save_statevector(circuit: QuantumCircuit, label: str = "statevector") -> Qua
         >>> save_statevector(circuit)
         >>> OzakiBackend().run(circuit).result().get_statevector()
     """
-    taken = {item.operation.label for item in circuit.data if item.operation.name == "save_statevector"}
+    return _append(circuit, "save_statevector", None, label, [_form("single", pershot, conditional)])
+
+
+def save_state(
+    circuit: QuantumCircuit, label: str = "statevector", pershot: bool = False, conditional: bool = False
+) -> QuantumCircuit:
+    """Appends an instruction that saves the state, as `save_statevector`."""
+    return _append(circuit, "save_state", None, label, [_form("single", pershot, conditional)])
+
+
+def save_statevector_dict(
+    circuit: QuantumCircuit, label: str = "statevector_dict", pershot: bool = False, conditional: bool = False
+) -> QuantumCircuit:
+    """Appends an instruction that saves the amplitudes other than 0 by hexadecimal index, as `save_statevector`."""
+    return _append(circuit, "save_statevector_dict", None, label, [_form("single", pershot, conditional)])
+
+
+def save_amplitudes(
+    circuit: QuantumCircuit,
+    indices: Iterable[int],
+    label: str = "amplitudes",
+    pershot: bool = False,
+    conditional: bool = False,
+) -> QuantumCircuit:
+    """Appends an instruction that saves the amplitudes of the basis states ``indices``, as `save_statevector`."""
+    return _append(circuit, "save_amplitudes", None, label, [_form("single", pershot, conditional), *map(int, indices)])
+
+
+def save_amplitudes_squared(
+    circuit: QuantumCircuit,
+    indices: Iterable[int],
+    label: str = "amplitudes_squared",
+    pershot: bool = False,
+    conditional: bool = False,
+    unnormalized: bool = False,
+) -> QuantumCircuit:
+    """Appends an instruction that saves the probabilities of the basis states ``indices``, as `save_probabilities`."""
+    form = _form(_mean(unnormalized), pershot, conditional)
+    return _append(circuit, "save_amplitudes_sq", None, label, [form, *map(int, indices)])
+
+
+def save_probabilities(
+    circuit: QuantumCircuit,
+    qubits: Sequence[Any] | None = None,
+    label: str = "probabilities",
+    pershot: bool = False,
+    conditional: bool = False,
+    unnormalized: bool = False,
+) -> QuantumCircuit:
+    """Appends an instruction that saves the probabilities of ``qubits``: their mean over the shots that pass.
+
+    Args:
+        circuit: changed in place.
+        qubits: index bit j is ``qubits[j]``; None for all, as `save_statevector`.
+        label: key in ``result.data()``; each save of a circuit has its own.
+        pershot: save a list, with an entry for each shot in the order of ``memory``.
+        conditional: save a dict, with an entry for each hexadecimal value of the classical bits at this place.
+        unnormalized: save the sum over the shots instead of the mean.
+
+    Returns:
+        The same circuit.
+
+    Raises:
+        LoweringError: as `save_statevector`.
+    """
+    return _append(circuit, "save_probabilities", qubits, label, [_form(_mean(unnormalized), pershot, conditional)])
+
+
+def save_probabilities_dict(
+    circuit: QuantumCircuit,
+    qubits: Sequence[Any] | None = None,
+    label: str = "probabilities_dict",
+    pershot: bool = False,
+    conditional: bool = False,
+    unnormalized: bool = False,
+) -> QuantumCircuit:
+    """Appends an instruction that saves the probabilities other than 0 by index, as `save_probabilities`."""
+    form = _form(_mean(unnormalized), pershot, conditional)
+    return _append(circuit, "save_probabilities_dict", qubits, label, [form])
+
+
+def save_density_matrix(
+    circuit: QuantumCircuit,
+    qubits: Sequence[Any] | None = None,
+    label: str = "density_matrix",
+    pershot: bool = False,
+    conditional: bool = False,
+    unnormalized: bool = False,
+) -> QuantumCircuit:
+    """Appends an instruction that saves the reduced density matrix of ``qubits``, else as `save_probabilities`."""
+    form = _form(_mean(unnormalized), pershot, conditional)
+    return _append(circuit, "save_density_matrix", qubits, label, [form])
+
+
+def save_expectation_value(
+    circuit: QuantumCircuit,
+    operator: Any,
+    qubits: Sequence[Any] | None = None,
+    label: str = "expectation_value",
+    pershot: bool = False,
+    conditional: bool = False,
+    unnormalized: bool = False,
+) -> QuantumCircuit:
+    """Appends an instruction that saves the expectation value of ``operator``, as `save_probabilities`.
+
+    Args:
+        circuit: changed in place.
+        operator: Hermitian: a label as ``"XZ"`` whose last letter is for ``qubits[0]``, or any operator of Qiskit.
+        qubits: as many as the operator has; None for all.
+        label: key in ``result.data()``.
+        pershot: as `save_probabilities`.
+        conditional: as `save_probabilities`.
+        unnormalized: as `save_probabilities`.
+    """
+    form = _form(_mean(unnormalized), pershot, conditional)
+    return _append(circuit, "save_expval", qubits, label, [form, *_terms(operator)])
+
+
+def save_expectation_value_variance(
+    circuit: QuantumCircuit,
+    operator: Any,
+    qubits: Sequence[Any] | None = None,
+    label: str = "expectation_value_variance",
+    pershot: bool = False,
+    conditional: bool = False,
+    unnormalized: bool = False,
+) -> QuantumCircuit:
+    """Appends an instruction that saves an array of mean and variance, else as `save_expectation_value`."""
+    form = _form(_mean(unnormalized), pershot, conditional)
+    return _append(circuit, "save_expval_var", qubits, label, [form, *_terms(operator)])
+
+
+def set_statevector(circuit: QuantumCircuit, vector: Any) -> QuantumCircuit:
+    """Appends an instruction that puts ``vector``, of unit norm, in the place of the state of all qubits.
+
+    Args:
+        circuit: changed in place.
+        vector: ``(2**num_qubits,)`` amplitudes; in a circuit that a transpiler made, in the order of the one before.
+    """
+    qubits = _all_qubits(circuit)
+    instruction = SetStatevector(vector)
+    if instruction.num_qubits != len(qubits):
+        raise LoweringError(
+            f"circuit {circuit.name!r} has {len(qubits)} qubits, but the state has {len(instruction.params[0])} "
+            f"amplitudes. Give {1 << len(qubits)}."
+        )
+    circuit.append(instruction, qubits)
+    return circuit
+
+
+def _mean(unnormalized: bool) -> str:
+    return "accum" if unnormalized else "average"
+
+
+def _form(plain: str, pershot: bool, conditional: bool) -> str:
+    return ("c_" if conditional else "") + ("list" if pershot else plain)
+
+
+def _terms(operator: Any) -> list[Any]:
+    """Pauli labels and real factors in turn."""
+    if isinstance(operator, (str, Pauli)):
+        observable = SparsePauliOp(operator)
+    elif isinstance(operator, SparsePauliOp):
+        observable = operator
+    elif hasattr(operator, "as_paulis"):
+        observable = SparsePauliOp.from_sparse_observable(operator)
+    else:
+        observable = SparsePauliOp.from_operator(Operator(operator))
+    observable = observable.simplify()
+    if np.any(np.abs(observable.coeffs.imag) > 1e-12 * np.abs(observable.coeffs).max(initial=1)):
+        raise LoweringError("the observable is not Hermitian: a factor is not real. Give real factors of Pauli strings")
+    pairs = zip(observable.paulis.to_labels(), observable.coeffs.real.tolist(), strict=True)
+    return [part for pair in pairs for part in pair]
+
+
+def _all_qubits(circuit: QuantumCircuit) -> list[Any]:
+    """All qubits, in the order of the circuit before a transpiler moved them."""
+    qubits: list[Any] = circuit.qubits
+    if circuit.layout is None:
+        return qubits
+    return [qubits[index] for index in circuit.layout.final_index_layout()]
+
+
+def _append(
+    circuit: QuantumCircuit, name: str, qubits: Sequence[Any] | None, label: str, params: Sequence[Any]
+) -> QuantumCircuit:
+    """Appends a save, its label checked."""
+    taken = {item.operation.label for item in circuit.data if item.operation.name in SAVES}
     if not isinstance(label, str) or not label or label in RESERVED_LABELS:
         reserved = ", ".join(sorted(RESERVED_LABELS))
         raise LoweringError(f"label {label!r} is not allowed for a saved state. Use a string other than {reserved}.")
     if label in taken:
         raise LoweringError(
             f"circuit {circuit.name!r} already saves a state under label {label!r}. Give each save its own label, "
-            f"as save_statevector(circuit, {label + '_2'!r})."
+            f"as {label + '_2'!r}."
         )
-    qubits = circuit.qubits
-    if circuit.layout is not None:
-        qubits = [qubits[index] for index in circuit.layout.final_index_layout()]
-    circuit.append(SaveStatevector(len(qubits), label), qubits)
+    chosen = _all_qubits(circuit) if qubits is None else list(qubits)
+    letters = len(params[1]) if name.startswith("save_expval") else len(chosen)
+    if letters != len(chosen):
+        raise LoweringError(
+            f"the observable is of {letters} qubits, but it is saved on {len(chosen)} of circuit {circuit.name!r}. "
+            f"Give qubits=[...], as many as it has."
+        )
+    if name == "save_statevector":
+        circuit.append(SaveStatevector(len(chosen), label, params[0]), chosen)
+    else:
+        circuit.append(SaveInstruction(name, len(chosen), label, params), chosen)
     return circuit

@@ -6,7 +6,7 @@ its qubits, the circuit and the way out; nothing is left out in silence.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,23 +18,23 @@ from qiskit.circuit import (
     Barrier,
     Bit,
     CircuitInstruction,
-    Clbit,
     ControlFlowOp,
     Delay,
     Gate,
-    IfElseOp,
-    Store,
     library,
 )
 from qiskit.circuit import Measure as QiskitMeasure
 from qiskit.circuit import Reset as QiskitReset
 
 import qsim_ozaki._cpu as _cpu
+from qsim_ozaki import control
+from qsim_ozaki.classical import Variables, stored_bits
 from qsim_ozaki.errors import LoweringError
 from qsim_ozaki.expand import phase_ops, unitary_ops
 from qsim_ozaki.gates import ANY, GATES, ROWS, GateRow, Values, row_op
 from qsim_ozaki.op_list import KIND_NUMBERS, OpList
-from qsim_ozaki.ops import Branch, Condition, Initialize, Instruction, Kind, Measure, Op, Program, Reset, Save
+from qsim_ozaki.ops import Initialize, Instruction, Kind, Measure, Op, Program, Reset
+from qsim_ozaki.saves import save_of, set_of
 from qsim_ozaki.site import Site, numbers
 
 NORM_TOLERANCE = 1e-8  # of an initial vector; Qiskit's own tolerance for matrices
@@ -60,11 +60,12 @@ def _add_to_table(row: GateRow) -> tuple[int, Callable[..., Values] | None]:
 STANDARD = {row.name: _add_to_table(row) for row in ROWS if row.num_controls != ANY and row.name != "id"}
 
 
-def lower(circuit: QuantumCircuit) -> Program:
+def lower(circuit: QuantumCircuit, inputs: Mapping[Any, Any] | None = None) -> Program:
     """The program of ``circuit``: the product of its operators, with every boundary in its place, global phase exact.
 
     Args:
         circuit: any width; qubits that no instruction changes cost nothing.
+        inputs: values of its input variables, by name or `expr.Var`.
 
     Raises:
         LoweringError: something in it cannot be simulated; the message names it and the way out.
@@ -74,17 +75,21 @@ def lower(circuit: QuantumCircuit) -> Program:
     number = {qubit: ~index for index, qubit in enumerate(circuit.qubits)}
     number.update({circuit.qubits[qubit]: index for index, qubit in enumerate(active)})
     bits = {bit: index for index, bit in enumerate(circuit.clbits)}
-    walker = _Walker(circuit.name, active, [])
+    phase = phase_ops(circuit.global_phase, Site(circuit.name, "global_phase", ()))
+    walker = _Walker(circuit.name, active, [], Variables(), phase)
+    given = tuple(walker.variables.inputs(circuit, inputs or {}))
     walker.walk(circuit, _Scope(number, bits))
     walker.close()
     # behind the boundaries that set the first state, so that an engine that writes that state does not lose it
     start = next(
         (i for i, item in enumerate(walker.body) if not isinstance(item, (Reset, Initialize))), len(walker.body)
     )
-    walker.body[start:start] = phase_ops(circuit.global_phase, Site(circuit.name, "global_phase", ()))
+    written = any(isinstance(item, Initialize) and len(item.qubits) == len(active) for item in walker.body[:start])
+    walker.body[start:start] = [*given, *([] if written else phase)]
     output = [max(number[circuit.qubits[qubit]], -1) for qubit in _output_order(circuit)]
     body = tuple(walker.body)
-    return Program(len(active), len(bits), body, active, circuit.num_qubits, tuple(output), circuit.name)
+    variables = len(walker.variables.slots)
+    return Program(len(active), len(bits), body, active, circuit.num_qubits, tuple(output), circuit.name, variables)
 
 
 def _check_bound(circuit: QuantumCircuit) -> None:
@@ -129,7 +134,7 @@ def _active_qubits(circuit: QuantumCircuit) -> tuple[int, ...]:
                 measures.append((instruction.qubits[0], instruction.clbits[0]))
             continue
         acted.update(instruction.qubits)
-        written.update(instruction.clbits)
+        written.update(stored_bits(instruction.operation) if name == "store" else instruction.clbits)
     if measures and not written and not any(qubit in acted for qubit, _ in measures):
         acted.add(measures[0][0])
     changed = True
@@ -176,6 +181,8 @@ class _Walker:
     name: str
     active: tuple[int, ...]
     body: list[Instruction]
+    variables: Variables
+    phase: list[Op]  # of the whole circuit
     ops: OpList = field(default_factory=OpList)  # operators since the last boundary
     rows: list[int] = field(default_factory=list)
     qubits: list[int] = field(default_factory=list)
@@ -240,7 +247,7 @@ class _Walker:
             handler(self, instruction, scope)
         elif isinstance(operation, ControlFlowOp):
             raise self._site(instruction, scope).error(
-                "this control flow is not supported yet", "Only if_else is, with a bit or a register against a value"
+                "this control flow is not known", "Use Qiskit's own if_else, switch, for, while and box"
             )
         elif instruction.name.startswith(("save_", "set_")) and not isinstance(operation, Gate):
             self.close()
@@ -301,7 +308,7 @@ def _initialize(walker: _Walker, instruction: CircuitInstruction, scope: _Scope)
     elif len(params) == 1:
         label = f"{int(complex(params[0]).real):0{len(qubits)}b}"
     else:
-        walker.body.append(Initialize(qubits, _unit_vector(params, len(qubits), site)))
+        _append_initialize(walker, Initialize(qubits, _unit_vector(params, len(qubits), site)))
         return
     if len(label) != len(qubits):
         raise site.error(f"{label!r} has {len(label)} letters", f"{len(qubits)} qubits need as many")
@@ -330,45 +337,20 @@ def _unit_vector(values: ArrayLike, num_qubits: int, site: Site) -> Any:
 
 
 def _save(walker: _Walker, instruction: CircuitInstruction, scope: _Scope) -> None:
-    """``save_statevector``, ours or Aer's, known by its name; the qubits keep the order in which it lists them."""
-    operation = instruction.operation
-    subtype = getattr(operation, "_subtype", "single")
-    if instruction.name != "save_statevector":
-        raise walker._site(instruction, scope).error("this instruction is not supported", "Use save_statevector")
-    if subtype != "single":
-        raise walker._site(instruction, scope).error(
-            f"saving each shot or by condition (Aer's form {subtype!r}) is not supported",
-            "Save without pershot and conditional",
-        )
-    label = getattr(operation, "_label", None) or getattr(operation, "label", None) or "statevector"
+    """``save_…`` and ``set_…``, ours or Aer's; the qubits keep the order in which it lists them."""
+    site = walker._site(instruction, scope)
     qubits = tuple(max(scope.qubits[qubit], -1) for qubit in instruction.qubits)
-    walker.body.append(Save("statevector", label, qubits))
+    if instruction.name.startswith("save_"):
+        walker.body.append(save_of(instruction.operation, qubits, len(walker.active), site))
+    else:
+        _append_initialize(walker, set_of(instruction.operation, qubits, len(walker.active), site))
 
 
-def _if_else(walker: _Walker, instruction: CircuitInstruction, scope: _Scope) -> None:
-    operation = instruction.operation
-    condition = operation.condition
-    if not isinstance(condition, tuple):
-        raise walker._site(instruction, scope).error(
-            "a condition that is an expression is not supported yet",
-            "Compare one bit or one register with a value, as (register, 3)",
-        )
-    bits, value = condition
-    indices = tuple(scope.clbit(bit) for bit in ([bits] if isinstance(bits, Clbit) else bits))
-    outer, branches = walker.body, []
-    for block in operation.blocks:
-        walker.body = []
-        walker.nested(block, instruction, scope)
-        walker.close()
-        branches.append(tuple(walker.body))
-    walker.body = outer
-    walker.body.append(Branch(Condition(indices, int(value)), *branches))
-
-
-def _store(walker: _Walker, instruction: CircuitInstruction, scope: _Scope) -> None:
-    raise walker._site(instruction, scope).error(
-        "classical variables are not supported yet", "Use classical registers and measurements"
-    )
+def _append_initialize(walker: _Walker, item: Initialize) -> None:
+    """One that writes all qubits loses the global phase, so that it is put behind it."""
+    walker.body.append(item)
+    if len(item.qubits) == len(walker.active):
+        walker.add(walker.phase)
 
 
 HANDLERS: dict[Any, Callable[[_Walker, CircuitInstruction, _Scope], None]] = {
@@ -377,6 +359,4 @@ HANDLERS: dict[Any, Callable[[_Walker, CircuitInstruction, _Scope], None]] = {
     QiskitMeasure: _measure,
     QiskitReset: _reset,
     library.Initialize: _initialize,
-    IfElseOp: _if_else,
-    Store: _store,
-}
+} | control.HANDLERS

@@ -6,13 +6,15 @@ It may not touch a state and may not choose anything.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+
+from qsim_ozaki.expressions import Expression, Index, Target, bits_assigned, bits_in
 
 ComplexArray: TypeAlias = NDArray[np.complex128]
 IndexArray: TypeAlias = NDArray[np.int64]
@@ -108,32 +110,86 @@ class Initialize:
 
 @dataclass(frozen=True, slots=True)
 class Save:
-    """The state so far is saved under ``label``; index bit j is ``qubits[j]`` (-1: an idle qubit, always 0)."""
+    """Something of the state so far is saved under ``label``.
+
+    Attributes:
+        what: a key of `saving.KINDS`.
+        label: key in the result.
+        qubits: index bit j is ``qubits[j]`` (-1: an idle qubit, always 0).
+        form: ``"single"``; ``"average"`` or ``"accum"`` (the sum) over shots; or ``"list"``, an entry per shot.
+        conditional: whether each value of the classical bits has an entry of its own.
+        details: Pauli labels and real factors of an observable, or the indices of amplitudes.
+    """
 
     what: str
     label: str
     qubits: tuple[int, ...]
+    form: str = "single"
+    conditional: bool = False
+    details: tuple[Any, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
-    """True where the bits ``clbits`` (bit 0 first) read ``value``."""
+class Assign:
+    """``target`` takes the value of ``value``."""
 
-    clbits: tuple[int, ...]
-    value: int
+    target: Target
+    value: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Forget:
+    """The variables in ``slots`` have no value until the next assignment: their scope begins."""
+
+    slots: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Branch:
     """Runs ``then`` where ``condition`` holds, else ``otherwise``."""
 
-    condition: Condition
-    then: tuple[Instruction, ...]
-    otherwise: tuple[Instruction, ...] = ()
+    condition: Expression
+    then: Body
+    otherwise: Body = ()
 
 
-Boundary: TypeAlias = Measure | Reset | Initialize | Save | Branch
+@dataclass(frozen=True, slots=True)
+class Switch:
+    """Runs the first of ``cases`` among whose values ``target`` is; None stands for any value."""
+
+    target: Expression
+    cases: tuple[tuple[tuple[int, ...] | None, Body], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class While:
+    """Runs ``body`` again and again as long as ``condition`` holds before it."""
+
+    condition: Expression
+    body: Body
+
+
+@dataclass(frozen=True, slots=True)
+class Iterations:
+    """Runs ``bodies`` in order: a loop of known length, written out."""
+
+    bodies: tuple[Body, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Break:
+    """Leaves the innermost `While` or `Iterations`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Continue:
+    """Goes on with the next round of the innermost `While` or `Iterations`."""
+
+
+Control: TypeAlias = Branch | Switch | While | Iterations
+Boundary: TypeAlias = Measure | Reset | Initialize | Save | Assign | Forget | Control | Break | Continue
 Instruction: TypeAlias = Op | Sequence[Op] | Boundary  # operators with nothing between them may stand together
+Body: TypeAlias = tuple[Instruction, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -148,6 +204,7 @@ class Program:
         circuit_qubits: qubits of the circuit, idle ones included.
         output_qubits: program qubit that holds the user's qubit i at the end (-1: idle): it undoes a layout.
         name: the circuit's name, for messages.
+        num_variables: slots of classical variables; none has a value at the start.
     """
 
     num_qubits: int
@@ -157,6 +214,7 @@ class Program:
     circuit_qubits: int
     output_qubits: tuple[int, ...]
     name: str = ""
+    num_variables: int = 0
 
 
 class Path(Enum):
@@ -244,12 +302,10 @@ UNIT_TOLERANCE = 1e-6  # of what verify calls unitary: coarser than lowering's o
 
 def verify(program: Program) -> None:
     """Asserts what must hold after lowering; the message names the failing instruction."""
-    for number, instruction in enumerate(walk(program.body)):
+    for number, instruction in enumerate(_one_by_one(program.body)):
         where = f"instruction {number} of {program.name!r}: {instruction}"
-        if isinstance(instruction, Branch):
-            assert all(0 <= c < program.num_clbits for c in instruction.condition.clbits), where
-            continue
-        qubits = instruction.qubits
+        assert all(0 <= bit < program.num_clbits for bit in bits_read(instruction) | bits_written(instruction)), where
+        qubits = qubits_of(instruction)
         distinct = [q for q in qubits if q >= 0]
         assert all(q < program.num_qubits for q in qubits), where
         assert len(set(distinct)) == len(distinct) or isinstance(instruction, Measure), where
@@ -257,8 +313,6 @@ def verify(program: Program) -> None:
             assert bool(np.all(np.isfinite(instruction.data))), where
             assert 0 <= instruction.ctrl_state < 1 << len(instruction.controls), where
             assert _is_of_its_kind(instruction), where
-        elif isinstance(instruction, Measure):
-            assert all(0 <= c < program.num_clbits for c in instruction.clbits), where
 
 
 def _is_of_its_kind(op: Op) -> bool:
@@ -277,13 +331,50 @@ def _is_of_its_kind(op: Op) -> bool:
     return bool(np.max(np.abs(error), initial=0) < UNIT_TOLERANCE)
 
 
-def walk(body: Iterable[Instruction]) -> Iterable[Op | Boundary]:
-    """Every instruction of ``body``, those of branches included, operators one by one."""
+def walk(body: Iterable[Instruction]) -> Iterator[Instruction]:
+    """Every instruction of ``body``, those inside control flow included; operators that stand together stay so."""
     for instruction in body:
+        yield instruction
+        for arm in arms(instruction):
+            yield from walk(arm)
+
+
+def _one_by_one(body: Iterable[Instruction]) -> Iterator[Op | Boundary]:
+    for instruction in walk(body):
         if isinstance(instruction, Sequence):
             yield from instruction
-            continue
-        yield instruction
-        if isinstance(instruction, Branch):
-            yield from walk(instruction.then)
-            yield from walk(instruction.otherwise)
+        else:
+            yield instruction
+
+
+def arms(instruction: Instruction) -> tuple[Body, ...]:
+    """The bodies inside ``instruction``."""
+    if isinstance(instruction, Branch):
+        return instruction.then, instruction.otherwise
+    if isinstance(instruction, Switch):
+        return tuple(body for _, body in instruction.cases)
+    if isinstance(instruction, While):
+        return (instruction.body,)
+    return instruction.bodies if isinstance(instruction, Iterations) else ()
+
+
+def qubits_of(instruction: Instruction) -> tuple[int, ...]:
+    """The qubits that ``instruction`` names itself, not those inside control flow."""
+    return instruction.qubits if isinstance(instruction, (Op, Measure, Reset, Initialize, Save)) else ()
+
+
+def bits_read(instruction: Instruction) -> set[int]:
+    """The classical bits on whose value ``instruction`` itself depends, not what is inside control flow."""
+    if isinstance(instruction, Assign):
+        place = bits_in(instruction.target) if isinstance(instruction.target, Index) else set()
+        return bits_in(instruction.value) | place
+    if isinstance(instruction, (Branch, While)):
+        return bits_in(instruction.condition)
+    return bits_in(instruction.target) if isinstance(instruction, Switch) else set()
+
+
+def bits_written(instruction: Instruction) -> set[int]:
+    """The classical bits that ``instruction`` itself may change, not what is inside control flow."""
+    if isinstance(instruction, Measure):
+        return set(instruction.clbits)
+    return bits_assigned(instruction.target) if isinstance(instruction, Assign) else set()

@@ -17,6 +17,7 @@ from qsim_ozaki.errors import OptionError
 from qsim_ozaki.sampling import check_seed
 
 LABEL_LETTERS = "01+-rl"
+DLPACK_CPU = 1  # kDLCPU in dlpack.h
 NORM_TOLERANCE = {8: 1e-5, 16: 1e-8}  # by bytes of an amplitude: room for the rounding of its own precision
 
 
@@ -64,8 +65,25 @@ def _check_bool(name: str, value: object) -> object:
     return bool(value)
 
 
+def _check_shots(name: str, value: object) -> object:
+    if value is None:
+        return None
+    try:
+        return _integer(1)(name, value)
+    except OptionError as error:
+        raise OptionError(f"{str(error)[:-1]}, or None for exact probabilities.") from None
+
+
+def _check_inputs(name: str, value: object) -> object:
+    if value is None or isinstance(value, Mapping):
+        return value
+    raise OptionError(
+        f"{name} of type {type(value).__name__} is not allowed. Use a dict of variables' names and values, or None."
+    )
+
+
 def _check_initial_state(name: str, value: Any) -> object:
-    """None, a label, a basis state's index, or a vector of unit norm; a vector is not copied."""
+    """None, a label, a basis state's index, or a vector of unit norm; a vector on the host is not copied."""
     if value is None:
         return None
     if isinstance(value, str):
@@ -74,10 +92,11 @@ def _check_initial_state(name: str, value: Any) -> object:
                 f"{name}={value!r} is not a label. Use one letter of {LABEL_LETTERS} per qubit, qubit 0 last."
             )
         return value
-    if isinstance(value, SupportsIndex) and not isinstance(value, (bool, np.bool_, np.ndarray)):
+    array = hasattr(value, "__dlpack__") and getattr(value, "ndim", 0) > 0  # some arrays claim to be an index too
+    if isinstance(value, SupportsIndex) and not array and not isinstance(value, (bool, np.bool_, np.ndarray)):
         return _integer(0)(name, value)
     try:
-        vector = np.asarray(value)
+        vector = host_array(value)
     except (TypeError, ValueError):
         vector = np.empty(0)
     if vector.ndim != 1 or vector.size < 2 or vector.size & (vector.size - 1) or vector.dtype.kind not in "iufc":
@@ -93,16 +112,36 @@ def _check_initial_state(name: str, value: Any) -> object:
     return vector
 
 
+def host_array(value: Any) -> np.ndarray[Any, np.dtype[Any]]:
+    """``value`` as a NumPy array: a view of host memory, a copy of a device's (CuPy, or any other DLPack array).
+
+    Raises:
+        TypeError, ValueError: it is no array.
+    """
+    if isinstance(value, np.ndarray) or not hasattr(value, "__dlpack_device__"):
+        return np.asarray(value)
+    if value.__dlpack_device__()[0] == DLPACK_CPU:
+        return np.from_dlpack(value)
+    for method in ("get", "cpu"):  # CuPy's and PyTorch's; not every version of them copies when DLPack asks for it
+        if hasattr(value, method):
+            return host_array(getattr(value, method)())
+    try:
+        return np.from_dlpack(value, device="cpu", copy=True)
+    except (BufferError, RuntimeError) as error:
+        raise ValueError(str(error)) from error
+
+
 # name: (default, check)
 OPTIONS: dict[str, tuple[object, Callable[[str, Any], object]]] = {
     "engine": ("auto", _choice("auto", *ENGINES)),
     "precision": ("double", _choice("double", "single")),
     "arithmetic": ("auto", _check_arithmetic),
     "accuracy": (None, _check_accuracy),
-    "shots": (1024, _integer(1)),
+    "shots": (1024, _check_shots),
     "seed_simulator": (None, lambda _, value: check_seed(value)),
     "memory": (False, _check_bool),
     "initial_state": (None, _check_initial_state),
+    "inputs": (None, _check_inputs),
     "max_memory_bytes": (0, _integer(0)),
     "threads": (0, _integer(0)),
 }

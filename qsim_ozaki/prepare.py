@@ -5,25 +5,30 @@ In: circuits, checked options. Out: `Prepared` circuits and `ExperimentResult`s.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from qiskit import QuantumCircuit
-from qiskit.quantum_info import Statevector
+from qiskit.quantum_info import DensityMatrix, Statevector
 from qiskit.result.models import ExperimentResult, ExperimentResultData
 
+from qsim_ozaki.code import Code, Jump, Segment
 from qsim_ozaki.cost import Device, amplitude_bytes, state_bytes
 from qsim_ozaki.errors import CapacityError, LoweringError, OptionError
-from qsim_ozaki.execute import Execution, Request
+from qsim_ozaki.execute import Execution
 from qsim_ozaki.explain import format_bytes
-from qsim_ozaki.link import Code, Segment, check_saves, link
+from qsim_ozaki.instructions import SAVES
+from qsim_ozaki.link import check_saves, link
 from qsim_ozaki.lower import lower
-from qsim_ozaki.ops import Initialize, Program, Reset
+from qsim_ozaki.ops import Initialize, Program, Reset, Save
 from qsim_ozaki.plan import PlanOptions
-from qsim_ozaki.vectors import Vector
+from qsim_ozaki.readout import Request
+from qsim_ozaki.saving import saved_bytes
 
-ENDINGS = {"save_statevector", "measure", "barrier"}  # what may follow a saved final state
+ENDINGS = {*SAVES, "measure", "barrier"}  # what may follow a saved final state
+STATE_CLASSES = {"statevector": Statevector, "density_matrix": DensityMatrix}
 LABEL_GATES = {"0": (), "1": ("x",), "+": ("h",), "-": ("x", "h"), "r": ("h", "s"), "l": ("h", "sdg")}
 
 
@@ -55,27 +60,42 @@ def prepare(circuit: QuantumCircuit, options: dict[str, Any]) -> Prepared:
         raise LoweringError(
             f"run() takes QuantumCircuits, not {type(circuit).__name__}. Pass a circuit or a list of them."
         )
-    code = link(_program(_in_logical_order(circuit), options["initial_state"]))
+    if options["shots"] is None and options["memory"]:
+        raise OptionError(
+            "memory=True needs shots, but shots=None asks for exact probabilities. Leave one of them out."
+        )
+    code = link(_program(_in_logical_order(circuit), options))
     check_saves(code, options["shots"])
     header, layout = _header(circuit)
-    return Prepared(code, header, layout, needed_bytes(code, options["precision"]))
+    return Prepared(code, header, layout, needed_bytes(code, options))
 
 
-def needed_bytes(code: Code, precision: str) -> int:
-    """Bytes of the state and of the saved vectors beside it; the last item's vector is the state's own buffer."""
+def needed_bytes(code: Code, options: dict[str, Any]) -> int:
+    """Bytes of the state and of what is saved beside it; a state saved at the very end is the state's own buffer."""
+    precision, shots = options["precision"], options["shots"] or 1
     needed = state_bytes(code.num_qubits, precision)
-    for save in code.saves:
-        if -1 in save.qubits:
-            needed += amplitude_bytes(precision) << len(save.qubits)
-        elif save is not code.items[-1]:
-            needed += state_bytes(code.num_qubits, precision)
+    collapsed = False
+    for index, item in enumerate(code.items):
+        collapsed = collapsed or code.collapses_at(index)
+        if isinstance(item, Save) and not _is_the_states_own(item, code):
+            readings = shots if collapsed and item.form == "list" else 1
+            needed += readings * saved_bytes(item, code.num_qubits, precision)
     return needed
 
 
-def amplitude_updates(prepared: Prepared) -> int:
-    """Amplitudes times operators and boundaries: how much work there is, before fusion."""
-    items = prepared.code.items
-    return sum(len(item.ops) if isinstance(item, Segment) else 1 for item in items) << prepared.code.num_qubits
+def amplitude_updates(prepared: Prepared) -> float:
+    """Amplitudes times operators, before fusion: how much work there is; without bound where it branches or loops."""
+    code, work = prepared.code, 0
+    for index, item in enumerate(code.items):
+        if code.collapses_at(index) or (isinstance(item, Jump) and item.target <= index):
+            return math.inf
+        work += len(item.ops) if isinstance(item, Segment) else 1
+    return work << code.num_qubits
+
+
+def _is_the_states_own(save: Save, code: Code) -> bool:
+    """Whether ``save`` keeps the state's own buffer."""
+    return save is code.items[-1] and save.what == "statevector" and -1 not in save.qubits
 
 
 def check_capacity(prepared: Prepared, device: Device, precision: str) -> None:
@@ -148,11 +168,12 @@ def experiment(prepared: Prepared, execution: Execution, asked: Request, engine:
         "idle_qubits": code.program.circuit_qubits - code.program.num_qubits,
         "sampling": execution.sampling,
         "histories": tally.histories,
+        "neglected_probability": execution.neglected,
     }
-    states = {label: _as_statevector(vector) for label, vector in execution.states.items()}
-    data = ExperimentResultData(counts=execution.counts, memory=execution.memory, **states)
+    saved = {label: _presented(result.what, result.data) for label, result in execution.saved.items()}
+    data = ExperimentResultData(counts=execution.counts, memory=execution.memory, **saved)
     return ExperimentResult(
-        asked.shots,
+        1 if asked.shots is None else asked.shots,  # probabilities are the counts of one shot, in parts
         True,
         data,
         status="DONE",
@@ -163,9 +184,15 @@ def experiment(prepared: Prepared, execution: Execution, asked: Request, engine:
     )
 
 
-def _as_statevector(vector: Vector) -> Statevector | Vector:
-    """A Statevector of the same memory; single precision stays an array, for Qiskit would double its size."""
-    return Statevector(vector) if vector.dtype == np.complex128 else vector
+def _presented(what: str, data: Any) -> Any:
+    """Saved states as Qiskit's objects of the same memory; in single precision an array, for Qiskit would double it."""
+    if isinstance(data, dict):
+        return {key: _presented(what, value) for key, value in data.items()}
+    if isinstance(data, list):
+        return [_presented(what, value) for value in data]
+    if isinstance(data, np.ndarray) and data.dtype == np.complex128 and what in STATE_CLASSES:
+        return STATE_CLASSES[what](data)
+    return data
 
 
 def _in_logical_order(circuit: QuantumCircuit) -> QuantumCircuit:
@@ -186,8 +213,8 @@ def _in_logical_order(circuit: QuantumCircuit) -> QuantumCircuit:
         operation = data[index].operation
         if operation.name not in ENDINGS:
             break
-        plain = getattr(operation, "_subtype", "") == "single" and list(data[index].qubits) == circuit.qubits
-        if operation.name == "save_statevector" and plain:
+        aers = operation.name in SAVES and hasattr(operation, "_subtype")
+        if aers and list(data[index].qubits) == circuit.qubits and not operation.name.startswith("save_expval"):
             data[index] = data[index].replace(qubits=[circuit.qubits[qubit] for qubit in order])
     ordered = circuit.copy_empty_like()
     ordered.data = data
@@ -195,24 +222,25 @@ def _in_logical_order(circuit: QuantumCircuit) -> QuantumCircuit:
     return ordered
 
 
-def _program(circuit: QuantumCircuit, initial_state: Any) -> Program:
-    """The program of ``circuit`` started in ``initial_state``, which is in the circuit's own qubit order."""
+def _program(circuit: QuantumCircuit, options: dict[str, Any]) -> Program:
+    """The program of ``circuit`` started in the initial state, which is in the circuit's own qubit order."""
+    initial_state, inputs = options["initial_state"], options["inputs"]
     if initial_state is None:
-        return lower(circuit)
+        return lower(circuit, inputs)
     start = circuit.copy_empty_like()
     start.global_phase = 0
     if isinstance(initial_state, (str, int)):
         for qubit, letter in enumerate(reversed(_label(initial_state, circuit))):
             for gate in LABEL_GATES[letter]:
                 getattr(start, gate)(qubit)
-        return lower(_joined(start, circuit))
+        return lower(_joined(start, circuit), inputs)
     if len(initial_state) != 1 << circuit.num_qubits:
         raise OptionError(
             f"initial_state has {len(initial_state)} amplitudes, but circuit {circuit.name!r} has {circuit.num_qubits} "
             f"qubits. Pass {1 << circuit.num_qubits} amplitudes."
         )
     start.reset(range(circuit.num_qubits))  # makes every qubit one that the program holds
-    program = lower(_joined(start, circuit))
+    program = lower(_joined(start, circuit), inputs)
     rest, reset = list(program.body), 0
     while reset < circuit.num_qubits:
         item = rest.pop(0)

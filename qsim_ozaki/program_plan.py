@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from qsim_ozaki.code import Code, Segment
 from qsim_ozaki.cost import Device, total
-from qsim_ozaki.link import Code, Segment
 from qsim_ozaki.op_list import OpList
 from qsim_ozaki.ops import Prediction, Step
 from qsim_ozaki.plan import Plan, PlanOptions, plan

@@ -63,6 +63,23 @@ def split_shots(
     return [(int(outcome), int(counts[outcome])) for outcome in order]
 
 
+def split_weight(
+    weight: float, probabilities: NDArray[np.float64], least: float
+) -> tuple[list[tuple[int, float]], float]:
+    """How much of ``weight`` takes each outcome, exactly: pairs (outcome, weight), least first; and what is neglected.
+
+    Args:
+        weight: probability of the history so far.
+        probabilities: of the outcomes, given that history.
+        least: outcomes with less weight than this are neglected: they are rounding, or too rare to be seen.
+    """
+    weights = probabilities * (weight / probabilities.sum())
+    taken, rest = np.flatnonzero(weights >= least), weights < least
+    order = taken[np.argsort(weights[taken], kind="stable")]
+    split = [(int(outcome), float(weights[outcome])) for outcome in order]
+    return split, float(weights[rest].sum())
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Outcomes:
     """Distinct outcomes of one history and how often, or in which order, they came.
@@ -99,6 +116,22 @@ def read_outcomes(samples: NDArray[np.int64], reads: Sequence[tuple[int, int]], 
     return Outcomes(_hexadecimal(distinct, [(place[qubit], bit) for qubit, bit in reads], base), counts, order)
 
 
+def exact_outcomes(
+    probabilities: NDArray[np.float64], reads: Sequence[tuple[int, int]], base: int
+) -> tuple[list[str], list[float]]:
+    """Classical values and their probabilities, those of 0 left out.
+
+    Args:
+        probabilities: ``(2**k,)``.
+        reads: pairs (index bit, value bit).
+        base: the value's other bits.
+    """
+    indices = np.flatnonzero(probabilities)
+    if not reads:
+        return [hex(base)] * indices.size, probabilities[indices].tolist()
+    return _hexadecimal(indices, reads, base), probabilities[indices].tolist()
+
+
 def total_counts(parts: Iterable[Outcomes]) -> dict[str, int]:
     """The counts of all histories together."""
     total: dict[str, int] = {}
@@ -108,13 +141,16 @@ def total_counts(parts: Iterable[Outcomes]) -> dict[str, int]:
     return total
 
 
-def total_memory(parts: Sequence[Outcomes], generator: np.random.Generator) -> list[str]:
-    """Every shot's value; shuffled where several histories contribute, for shots come in no order."""
+def shot_order(histories: int, shots: int, generator: np.random.Generator) -> NDArray[np.int64] | None:
+    """The order of the shots of several histories: shuffled, for shots come in no order; None for a single history."""
+    return generator.permutation(shots) if histories > 1 else None
+
+
+def total_memory(parts: Sequence[Outcomes], order: NDArray[np.int64] | None) -> list[str]:
+    """Every shot's value, in ``order``."""
     pieces = [np.array(part.labels, dtype=object)[part.order] for part in parts]
     memory = np.concatenate(pieces)
-    shots: list[str] = (
-        memory if sum(len(piece) > 0 for piece in pieces) == 1 else generator.permutation(memory)
-    ).tolist()
+    shots: list[str] = (memory if order is None else memory[order]).tolist()
     return shots
 
 

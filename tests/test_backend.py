@@ -47,7 +47,6 @@ BAD_VALUES = [
     ("shots", 0, "at least 1"),
     ("shots", 10.0, "at least 1"),
     ("shots", True, "at least 1"),
-    ("shots", None, "at least 1"),
     ("seed_simulator", -1, "at least 0"),
     ("memory", 1, "True or False"),
     ("initial_state", "01x", "is not a label"),
@@ -265,7 +264,8 @@ def test_branches_need_no_more_memory_than_there_is():
 
 
 def test_public_names_and_a_light_import():
-    assert sorted(dir(qsim_ozaki)) == ["OzakiBackend", "SaveStatevector", "save_statevector"]
+    assert {"OzakiBackend", "SaveStatevector", "save_statevector"} < set(dir(qsim_ozaki))
+    assert all(getattr(qsim_ozaki, name).__module__.startswith("qsim_ozaki.") for name in dir(qsim_ozaki))
     code = "import qsim_ozaki, sys; print(sorted({'numpy', 'qiskit', 'cupy', 'qsim_ozaki._cpu'} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"

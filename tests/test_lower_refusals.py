@@ -12,8 +12,9 @@ from qiskit.circuit import (
     PowerModifier,
     library,
 )
-from qiskit.circuit.classical import expr
+from qiskit.circuit.classical import expr, types
 
+from qsim_ozaki import SaveInstruction, SetStatevector
 from qsim_ozaki.errors import LoweringError
 from qsim_ozaki.lower import lower
 
@@ -46,23 +47,40 @@ def bad_diagonal(values):
     return gate
 
 
-def loop():
-    circuit = QuantumCircuit(2, 1, name="mine")
-    with circuit.for_loop(range(3)):
-        circuit.h(1)
-    return circuit
-
-
-def expression():
-    circuit = QuantumCircuit(2, 2, name="mine")
-    with circuit.if_test(expr.logic_not(circuit.clbits[0])):
-        circuit.h(1)
-    return circuit
-
-
-def variables():
+def long_loop():
     circuit = QuantumCircuit(2, name="mine")
-    circuit.add_var("flag", expr.lift(True))
+    with circuit.for_loop(range(10**6 + 1)):
+        circuit.h(1)
+    return circuit
+
+
+def loop_over(values):
+    circuit = QuantumCircuit(2, name="mine")
+    with circuit.for_loop(values, expr.Var.new("k", types.Uint(2))):
+        circuit.h(1)
+    return circuit
+
+
+def input_variable():
+    circuit = QuantumCircuit(2, name="mine")
+    circuit.add_input("level", types.Uint(3))
+    return circuit
+
+
+def saving(name, params):
+    return SaveInstruction(name, 2, "label", params)
+
+
+def set_on_part():
+    circuit = circuit_of(SetStatevector([1, 0]))
+    circuit.h(0)
+    return circuit
+
+
+def amplitudes_on_part():
+    circuit = QuantumCircuit(2, name="mine")
+    circuit.h([0, 1])
+    circuit.append(SaveInstruction("save_amplitudes", 1, "label", ["single", 0]), [1])
     return circuit
 
 
@@ -123,11 +141,18 @@ REFUSALS = [
     ),
     (lambda: circuit_of(Instruction("kraus", 1, 0, [])), r"'kraus' on qubit 1.*unknown"),
     (
-        lambda: circuit_of(save(2, name="save_density_matrix")),
-        r"'save_density_matrix' on qubits \[1, 2\].*save_statevector",
+        lambda: circuit_of(save(2, name="save_unitary")),
+        r"'save_unitary' on qubits \[1, 2\].*saves no such thing\. Use one of save_statevector",
     ),
-    (lambda: circuit_of(save(2, name="set_statevector")), r"'set_statevector' on qubits \[1, 2\].*not supported"),
-    (lambda: circuit_of(save(2, _subtype="c_single")), r"'save_statevector' on qubits.*'c_single'.*without pershot"),
+    (lambda: circuit_of(save(2, name="set_unitary")), r"'set_unitary' on qubits \[1, 2\].*Use set_statevector"),
+    (lambda: circuit_of(SetStatevector([1, 1])), r"'set_statevector' on qubit 1.*norm 1\.41421356, not 1"),
+    (lambda: circuit_of(SetStatevector([1, 0, 0])), r"'set_statevector' on qubit 1.*shape \(3,\)"),
+    (set_on_part, r"'set_statevector' on qubit 1.* names 1 of the 2 qubits in use\. .*initialize"),
+    (lambda: circuit_of(save(2, _subtype="c_mean")), r"'save_statevector' on qubits.*form 'c_mean' is not known"),
+    (lambda: circuit_of(saving("save_expval", ["average", "XYZ", 1.0])), r"'save_expval'.*not of 2 letters"),
+    (lambda: circuit_of(saving("save_expval", ["average", "XY", np.nan])), r"'save_expval'.*not finite"),
+    (lambda: circuit_of(saving("save_amplitudes", ["single", 4])), r"'save_amplitudes'.*not below 2\*\*2"),
+    (amplitudes_on_part, r"'save_amplitudes' on qubit 1.* 1 of the 2 qubits in use"),
     (
         lambda: circuit_of(AnnotatedOperation(resetting(), [InverseModifier()])),
         r"'annotated' on qubit 1.*holds 'reset', which is not unitary",
@@ -140,9 +165,9 @@ REFUSALS = [
         lambda: circuit_of(AnnotatedOperation(library.XGate(), [PowerModifier(np.nan)])),
         r"'annotated' on qubit 1.*angle nan",
     ),
-    (loop, r"'for_loop' on qubit 1 of circuit 'mine': this control flow is not supported yet"),
-    (expression, r"'if_else' on qubit 1 of circuit 'mine'.*expression is not supported yet.*\(register, 3\)"),
-    (variables, r"'store'.*circuit 'mine': classical variables are not supported yet"),
+    (long_loop, r"'for_loop' on qubit 1 of circuit 'mine': .* more than 1000000 instructions\. Use a while loop"),
+    (lambda: loop_over([0, 4]), r"'for_loop' .*: 4 does not fit its variable 'k' of type Uint\(2\)\. Give values .* 3"),
+    (input_variable, r"'mine': input variable 'level' of type Uint\(3\) has no value\. .*inputs=\{'level': \.\.\.\}"),
 ]
 
 

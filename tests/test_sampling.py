@@ -36,14 +36,14 @@ def test_values_are_gathered_bit_by_bit(reads, shots, rng):
     want = [hex(value_of(int(sample), reads, base)) for sample in samples]
     outcomes = sampling.read_outcomes(samples, reads, base, memory=True)
     assert [outcomes.labels[index] for index in outcomes.order] == want
-    assert sampling.total_memory([outcomes], rng) == want
+    assert sampling.total_memory([outcomes], sampling.shot_order(1, shots, rng)) == want
     counts = sampling.total_counts([sampling.read_outcomes(samples, reads, base, memory=False)])
     assert counts == {label: want.count(label) for label in set(want)}
 
 
 def test_memory_of_several_histories_is_shuffled_and_complete(rng):
     parts = [sampling.fixed_outcome(1, 300, True), sampling.fixed_outcome(2, 700, True)]
-    memory = sampling.total_memory(parts, rng)
+    memory = sampling.total_memory(parts, sampling.shot_order(2, 1000, rng))
     assert memory.count("0x1") == 300
     assert memory.count("0x2") == 700
     assert 50 < memory[:300].count("0x1") < 130  # hypergeometric: 90 +- 6.6

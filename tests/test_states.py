@@ -104,6 +104,55 @@ def test_initial_state_by_label_and_index(initial):
     np.testing.assert_allclose(state_of(circuit, initial_state=initial), want, atol=1e-15)
 
 
+class OnHost:
+    """An array of another library: it offers DLPack and claims to be an index."""
+
+    def __init__(self, array):
+        self.array, self.ndim = array, array.ndim
+
+    def __index__(self):
+        raise TypeError
+
+    def __dlpack__(self, **options):
+        return self.array.__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return (1, 0)
+
+
+class OnDevice(OnHost):
+    """As CuPy: its memory is not the host's, and it copies when asked to."""
+
+    def __dlpack_device__(self):
+        return (2, 0)
+
+    def get(self):
+        return self.array.copy()
+
+
+@pytest.mark.parametrize("kind", [OnHost, OnDevice])
+def test_initial_state_by_dlpack(kind, rng):
+    start = random_statevector(8, seed=rng)
+    circuit = QuantumCircuit(3)
+    circuit.cx(0, 2)
+    want = np.asarray(start.evolve(circuit))
+    np.testing.assert_allclose(state_of(circuit, initial_state=kind(start.data)), want, atol=1e-15)
+    with pytest.raises(OptionError, match=f"type {kind.__name__} is not allowed"):
+        OzakiBackend(initial_state=kind(np.ones((2, 2))))
+
+
+def test_initial_state_on_a_device_out_of_reach():
+    class Far(OnHost):
+        def __dlpack_device__(self):
+            return (2, 0)
+
+        def __dlpack__(self, **_):
+            raise BufferError("no such device")
+
+    with pytest.raises(OptionError, match="type Far is not allowed"):
+        OzakiBackend(initial_state=Far(np.array([1, 0])))
+
+
 @pytest.mark.parametrize("precision", ["double", "single"])
 @pytest.mark.parametrize("level", [None, 2])
 def test_initial_state_by_vector_reaches_idle_qubits_too(precision, level, rng):

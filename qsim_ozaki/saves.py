@@ -1,0 +1,103 @@
+"""Save and set instructions, ours and Aer's, known by their names.
+
+In: an instruction and the program qubits it names. Out: a `Save` or an `Initialize`. It reads no state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from qiskit.circuit import Operation
+
+from qsim_ozaki.instructions import FORMS, SAVES
+from qsim_ozaki.ops import Initialize, Save
+from qsim_ozaki.site import Site
+
+NORM_TOLERANCE = 1e-8  # of a vector that is set; Qiskit's own tolerance for matrices
+NEED_ALL_QUBITS = ("amplitudes", "amplitudes_squared")
+
+
+def save_of(operation: Operation, qubits: tuple[int, ...], num_active: int, site: Site) -> Save:
+    """What ``operation`` saves.
+
+    Args:
+        operation: its name begins with ``save_``.
+        qubits: program qubits that it names, -1 for idle ones.
+        num_active: qubits of the program.
+        site: for messages.
+
+    Raises:
+        LoweringError: it is not known, or does not suit its qubits.
+    """
+    if operation.name not in SAVES:
+        raise site.error("a state-vector simulator saves no such thing", f"Use one of {', '.join(SAVES)}")
+    what = SAVES[operation.name]
+    form, params = _form(operation, site)
+    label = getattr(operation, "_label", None) or getattr(operation, "label", None) or what
+    label = "statevector" if label == "_method_" else label  # Aer's save_state without a label
+    details: tuple[Any, ...] = ()
+    if what.startswith("expectation"):
+        details = _terms(params, len(qubits), site)
+    elif what.startswith("amplitudes"):
+        details = _indices(params, len(qubits), site)
+        active = sum(qubit >= 0 for qubit in qubits)
+        if active < num_active:
+            raise site.error(f"it names {active} of the {num_active} qubits in use", "Save amplitudes on all qubits")
+    return Save(what, label, qubits, form.removeprefix("c_"), form.startswith("c_"), details)
+
+
+def _form(operation: Operation, site: Site) -> tuple[str, Sequence[Any]]:
+    """The form of the result and the other parameters: Aer keeps the form in an attribute, ours is the first one."""
+    params = list(operation.params)
+    form = getattr(operation, "_subtype", None)
+    if form is None:
+        form = params.pop(0) if params and isinstance(params[0], str) else FORMS[SAVES[operation.name]]
+    whole = form.removeprefix("c_")
+    if whole not in ("single", "list", "average", "accum"):
+        raise site.error(f"its form {form!r} is not known", "Append it with the functions of qsim_ozaki")
+    return form, params
+
+
+def _terms(params: Sequence[Any], num_qubits: int, site: Site) -> tuple[tuple[str, float], ...]:
+    """(Pauli label, factor) from a flat list, or from Aer's (label, (factor, factor in the square))."""
+    if params and isinstance(params[0], str):
+        pairs = list(zip(params[::2], params[1::2], strict=True))
+    else:
+        pairs = [(label, factors[0]) for label, factors in params if factors[0] != 0]
+    terms = tuple((label, float(np.real(factor))) for label, factor in pairs)
+    if any(len(label) != num_qubits or set(label) - set("IXYZ") for label, _ in terms):
+        raise site.error(f"its Pauli strings are not of {num_qubits} letters of IXYZ", "Give one letter per qubit")
+    if not all(np.isfinite(factor) for _, factor in terms):
+        raise site.error("a factor of its observable is not finite", "Give finite factors")
+    return terms
+
+
+def _indices(params: Sequence[Any], num_qubits: int, site: Site) -> tuple[int, ...]:
+    indices = tuple(int(str(param), 0) if isinstance(param, str) else int(param) for param in params)
+    if any(not 0 <= index < 1 << num_qubits for index in indices):
+        raise site.error(f"an amplitude's index is not below 2**{num_qubits}", "Give indices of basis states")
+    return indices
+
+
+def set_of(operation: Operation, qubits: tuple[int, ...], num_active: int, site: Site) -> Initialize:
+    """The state that ``operation``, whose name begins with ``set_``, puts in the place of what was there.
+
+    Raises:
+        LoweringError: it is not known, does not name all qubits, or its vector is not a state.
+    """
+    if operation.name != "set_statevector":
+        raise site.error("a state-vector simulator sets no such thing", "Use set_statevector")
+    vector = np.array(operation.params[0], complex)
+    if len(qubits) != num_active:
+        raise site.error(
+            f"it names {len(qubits)} of the {num_active} qubits in use", "Set all qubits, or initialize these"
+        )
+    if vector.shape != (1 << len(qubits),):
+        raise site.error(f"its vector has shape {vector.shape}", f"{len(qubits)} qubits need {1 << len(qubits)}")
+    norm = float(np.linalg.norm(vector))
+    if not abs(norm - 1) <= NORM_TOLERANCE:
+        raise site.error(f"its vector has norm {norm:.9g}, not 1 within {NORM_TOLERANCE:.0e}", "Divide it by its norm")
+    vector.setflags(write=False)
+    return Initialize(qubits, vector)
