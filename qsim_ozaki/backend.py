@@ -167,9 +167,8 @@ class OzakiBackend(BackendV2):  # type: ignore[misc]
             return self._result(ready, engine, device, used, (check, job_id))
 
         job = OzakiJob(self, work, turn)
-        job.submit(
-            short=sum(map(amplitude_updates, ready)) <= SHORT_JOB_UPDATES and (used["shots"] or 1) <= SHORT_JOB_SHOTS
-        )
+        few_shots = used["shots"] is None or used["shots"] <= SHORT_JOB_SHOTS
+        job.submit(short=few_shots and sum(map(amplitude_updates, ready)) <= SHORT_JOB_UPDATES)
         return job
 
     def plan(self, circuit: QuantumCircuit, **options: Any) -> ProgramPlan:

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from qiskit import transpile
 from qiskit.quantum_info import Statevector
+from reference_dynamic import distribution
 
 from qsim_ozaki import OzakiBackend, save_statevector
 from qsim_ozaki.errors import CapacityError, QsimError
@@ -81,6 +82,16 @@ def test_counts_of_mid_circuit_files_are_aers(path):
     reference = simulator.run(transpile(circuit, simulator, optimization_level=0), shots=shots).result().get_counts()
     assert sum(counts.values()) == shots
     assert_same_distribution(counts, reference, spread=2)
+
+
+@pytest.mark.parametrize("path", files(lambda path: fits(path) and path.stem in MID_CIRCUIT))
+def test_exact_probabilities_of_mid_circuit_files_are_the_references(path):
+    circuit = load_circuit(str(path))
+    counts = OzakiBackend(threads=2).run(circuit, shots=None).result().data(0)["counts"]
+    got = {int(text, 16): probability for text, probability in counts.items()}
+    want = distribution(circuit)
+    for value in got.keys() | want.keys():
+        assert got.get(value, 0) == pytest.approx(want.get(value, 0), abs=1e-11), f"{value:b}"
 
 
 def assert_same_distribution(counts, reference, spread):
