@@ -37,6 +37,14 @@ def test_exact_probabilities(start):
         assert_same(exact(circuit, backend), distribution(circuit), f"seed {seed}")
 
 
+@pytest.mark.parametrize("seed", range(10))
+def test_room_for_one_state_is_enough(seed):
+    """Every history is then run again from the start."""
+    circuit = random_dynamic_circuit(np.random.default_rng([seed, 80]))
+    tight = OzakiBackend(threads=1, max_memory_bytes=16 << circuit.num_qubits)
+    assert_same(exact(circuit, tight), distribution(circuit), f"seed {seed}")
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_shots_follow_the_probabilities(seed):
     circuit = random_dynamic_circuit(np.random.default_rng([seed, 78]))
