@@ -17,7 +17,7 @@ import qsim_ozaki._cpu as _cpu
 from qsim_ozaki import cpu_calibrate
 from qsim_ozaki.cost import Device, amplitude_bytes
 from qsim_ozaki.cpu_program import tile_program
-from qsim_ozaki.engine import State
+from qsim_ozaki.engine import State, collapse_masks
 from qsim_ozaki.errors import CapacityError
 from qsim_ozaki.ops import EMPTY, DenseBlock, HadamardPass, Kind, Op, Path, Prepare, Step, TilePass
 
@@ -120,9 +120,9 @@ class CpuEngine:
         """The basis state at which the cumulative probability passes each of ``uniforms`` times the norm."""
         return cast("NDArray[np.int64]", _native(state).sample(np.ascontiguousarray(uniforms), self.threads))
 
-    def collapse(self, state: State, qubit: int, outcome: int, scale: float) -> None:
-        """Zeroes the amplitudes whose ``qubit`` is not ``outcome``, multiplies the others by ``scale``."""
-        _native(state).collapse(qubit, outcome, scale, self.threads)
+    def collapse(self, state: State, qubits: Sequence[int], outcome: int, scale: float) -> None:
+        """Zeroes the amplitudes whose ``qubits[j]`` is not bit j of ``outcome``, multiplies the others by ``scale``."""
+        _native(state).collapse(*collapse_masks(qubits, outcome), scale, self.threads)
 
 
 def create(threads: int = 0, max_memory_bytes: int = 0) -> CpuEngine:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from qsim_ozaki import cuda_calibrate, cuda_dense, cuda_measure, jit
 from qsim_ozaki.cost import Device, amplitude_bytes
 from qsim_ozaki.cuda_program import SHAPES, TileProgram, compile_tile
-from qsim_ozaki.engine import State
+from qsim_ozaki.engine import State, collapse_masks
 from qsim_ozaki.errors import CapacityError, EngineError
 from qsim_ozaki.ops import EMPTY, ComplexArray, DenseBlock, HadamardPass, Kind, Op, Path, Prepare, Step, TilePass
 
@@ -138,16 +138,11 @@ class CudaEngine:
         """The basis state at which the cumulative probability passes each of ``uniforms`` times the norm."""
         return cuda_measure.sample(self, _own(state), uniforms)
 
-    def collapse(self, state: State, qubit: int, outcome: int, scale: float) -> None:
-        """Zeroes the amplitudes whose ``qubit`` is not ``outcome``, multiplies the others by ``scale``."""
+    def collapse(self, state: State, qubits: Sequence[int], outcome: int, scale: float) -> None:
+        """Zeroes the amplitudes whose ``qubits[j]`` is not bit j of ``outcome``, multiplies the others by ``scale``."""
         own = _own(state)
-        args = (
-            own.amps,
-            np.uint64(own.amps.size),
-            np.uint64(1 << qubit),
-            np.uint64(outcome << qubit),
-            np.float64(scale),
-        )
+        mask, wanted = collapse_masks(qubits, outcome)
+        args = (own.amps, np.uint64(own.amps.size), np.uint64(mask), np.uint64(wanted), np.float64(scale))
         self.launch("collapse", INSTANCES[own.precision], own.amps.size // 256, 256, args)
 
     def run_step(self, state: State, step: Step) -> None:

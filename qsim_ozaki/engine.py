@@ -61,8 +61,13 @@ class Engine(Protocol):
     def sample(self, state: State, uniforms: NDArray[np.float64]) -> NDArray[np.int64]:
         """The basis state at which the cumulative probability passes ``uniforms[i] * norm``, for each i, in order."""
 
-    def collapse(self, state: State, qubit: int, outcome: int, scale: float) -> None:
-        """Zeroes the amplitudes whose ``qubit`` is not ``outcome`` and multiplies the others by ``scale``."""
+    def collapse(self, state: State, qubits: Sequence[int], outcome: int, scale: float) -> None:
+        """Zeroes the amplitudes whose ``qubits[j]`` is not bit j of ``outcome``, multiplies the others by ``scale``."""
+
+
+def collapse_masks(qubits: Sequence[int], outcome: int) -> tuple[int, int]:
+    """The index bits of ``qubits``, and those of them that are 1 where ``qubits[j]`` is bit j of ``outcome``."""
+    return sum(1 << qubit for qubit in qubits), sum((outcome >> j & 1) << qubit for j, qubit in enumerate(qubits))
 
 
 # name: module that holds `create(threads, max_memory_bytes) -> Engine`

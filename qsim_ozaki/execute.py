@@ -252,10 +252,7 @@ class _Run:
             for other, share in others:
                 self._fork(cursor, other, share)
         cursor.path += (outcome,)
-        scale = float(1 / np.sqrt(probabilities[outcome]))
-        for index, qubit in enumerate(physical):
-            last = index == len(physical) - 1
-            self.engine.collapse(state, qubit, outcome >> index & 1, scale if last else 1.0)
+        self.engine.collapse(state, physical, outcome, float(1 / np.sqrt(probabilities[outcome])))
         return outcome
 
     def _split(self, cursor: Cursor, probabilities: NDArray[np.float64]) -> Sequence[tuple[int, float]]:

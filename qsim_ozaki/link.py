@@ -47,7 +47,7 @@ def link(program: Program) -> Code:
     measures = any(bits_written(item) for item in walk(body))
     if not measures and not any(isinstance(item, Save) for item in walk(body)):
         body += (Save("statevector", "statevector", program.output_qubits),)
-    body, reads = _defer(_without_idle_resets(body))
+    body, reads = _defer(_without_unseen(body))
     writer = Writer(restorable=tuple(range(program.num_qubits)))
     writer.write(body)
     writer.flush()
@@ -138,8 +138,8 @@ def _used_qubits(item: Instruction) -> set[int]:
     return used - {-1}
 
 
-def _without_idle_resets(body: tuple[Instruction, ...]) -> tuple[Instruction, ...]:
-    """``body`` without the resets of qubits still |0> and of qubits that nothing uses afterwards."""
+def _without_unseen(body: tuple[Instruction, ...]) -> tuple[Instruction, ...]:
+    """``body`` without the resets of qubits still |0>, and without resets and operators after which nothing is seen."""
     touched: set[int] = set()
     forward: list[Instruction] = []
     for item in body:
@@ -150,8 +150,11 @@ def _without_idle_resets(body: tuple[Instruction, ...]) -> tuple[Instruction, ..
             touched |= _changed_qubits(item)
         forward.append(item)
     used: set[int] = set()
+    saved = any(isinstance(item, Save) for item in walk(body))
     backward: list[Instruction] = []
     for item in reversed(forward):
+        if isinstance(item, Sequence) and not saved and not used & _used_qubits(item):
+            continue
         if isinstance(item, Reset):
             item = Reset(tuple(qubit for qubit in item.qubits if qubit in used))
             if not item.qubits:

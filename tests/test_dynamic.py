@@ -163,7 +163,7 @@ def test_switches_on_bits_registers_and_expressions():
     assert exact(circuit) == pytest.approx(want)
 
 
-def test_openqasm_3_control_flow():
+def test_t89_openqasm_3_control_flow():
     text = """OPENQASM 3.0; include "stdgates.inc"; qubit[2] q; bit[2] c;
     for uint i in [0:2] { x q[0]; }
     c[0] = measure q[0];
@@ -333,3 +333,26 @@ def test_shots_that_share_a_history_share_its_state():
     assert result.results[0].metadata["histories"] == 2
     want = OzakiBackend().run(circuit, shots=None).result().get_counts()
     assert_follows(result.get_counts(), want)
+
+
+def test_t17_a_gate_under_a_condition():
+    circuit = QuantumCircuit(2, 2)
+    circuit.h(0)
+    circuit.measure(0, 0)
+    with circuit.if_test((circuit.clbits[0], 1)):
+        circuit.x(1)
+    circuit.measure(1, 1)
+    assert exact(circuit) == pytest.approx({"00": 0.5, "11": 0.5})
+
+
+def test_t65_gates_that_nobody_sees_cost_no_histories():
+    circuit = QuantumCircuit(4, 4)
+    circuit.h(range(4))
+    circuit.measure(range(4), range(4))
+    circuit.barrier()
+    circuit.x(range(4))
+    circuit.cx(0, 1)
+    assert OzakiBackend().run(circuit, shots=500).result().results[0].metadata["histories"] == 1
+    circuit.measure(0, 0)
+    want = {f"{rest}{first}": 1 / 16 for rest in ("".join(f"{i:03b}") for i in range(8)) for first in "01"}
+    assert exact(circuit) == pytest.approx(want)

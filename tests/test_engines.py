@@ -148,10 +148,12 @@ def test_probabilities_norm_and_collapse(engine, rng, precision):
             outcome = sum(((index >> q) & 1) << j for j, q in enumerate(qubits))
             expected = np.bincount(outcome, stored, minlength=1 << size)
             np.testing.assert_allclose(engine.probabilities(register, qubits), expected, rtol=1e-12, atol=1e-15)
-        qubit = int(rng.integers(num_qubits))
-        kept = (np.arange(1 << num_qubits) >> qubit) & 1 == 1
-        engine.collapse(register, qubit, 1, 2.0)
-        close(engine.vector(register), np.where(kept, 2 * state, 0), 2, precision)
+        for size in (1, min(num_qubits, 3)):
+            qubits = [int(q) for q in rng.permutation(num_qubits)[:size]]
+            register, chosen = engine.load(state, precision), int(rng.integers(1 << size))
+            kept = sum(((np.arange(1 << num_qubits) >> q) & 1) << j for j, q in enumerate(qubits)) == chosen
+            engine.collapse(register, qubits, chosen, 2.0)
+            close(engine.vector(register), np.where(kept, 2 * state, 0), 2, precision)
 
 
 def test_all_marginals_in_any_order(engine, rng):
@@ -185,7 +187,7 @@ def test_copies_are_independent(engine, rng):
     state = random_state(rng, 6)
     register = engine.load(state, "double")
     other = engine.copy(register)
-    engine.collapse(register, 0, 0, 1.0)
+    engine.collapse(register, [0], 0, 1.0)
     np.testing.assert_array_equal(engine.vector(other), state)
 
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from qiskit import QuantumCircuit, qpy, transpile
+from qiskit.circuit.library import QFTGate
 from qiskit.quantum_info import (
     DensityMatrix,
     Operator,
@@ -361,3 +362,37 @@ def test_what_is_saved_counts_as_memory():
     assert OzakiBackend().estimate(circuit).needed_bytes == (16 << 8) + (16 << 16)
     with pytest.raises(CapacityError, match=r"8 qubits and 1 saved .* need 1 MiB"):
         OzakiBackend(max_memory_bytes=1 << 20).run(circuit)
+
+
+def test_t05_a_state_saved_in_twenty_runs_is_the_same_twenty_times():
+    circuit = q.save_statevector(QFTGate(10).definition)
+    backend = OzakiBackend()
+    states = [backend.run(circuit).result().get_statevector().data for _ in range(20)]
+    np.testing.assert_allclose(states[0], np.full(1024, 1 / 32), atol=1e-14)
+    assert all(np.array_equal(state, states[0]) for state in states)
+
+
+def test_t07_counts_of_collapsed_shots_and_a_state_do_not_mix():
+    circuit = QuantumCircuit(2)
+    circuit.h(0)
+    circuit.cx(0, 1)
+    circuit.measure_all()
+    q.save_statevector(circuit)
+    with pytest.raises(OptionError, match=r"shots=50: state 'statevector' comes after a measurement.*pershot=True"):
+        OzakiBackend().run(circuit, shots=50)
+    each = QuantumCircuit(2)
+    each.h(0)
+    each.cx(0, 1)
+    each.measure_all()
+    q.save_statevector(each, pershot=True)
+    data = OzakiBackend().run(each, shots=50, memory=True).result().data(0)
+    assert sum(data["counts"].values()) == 50
+    for value, state in zip(data["memory"], data["statevector"], strict=True):
+        np.testing.assert_allclose(np.abs(state.data), np.eye(4)[int(value, 16)], atol=1e-14)
+
+
+@pytest.mark.parametrize("order", [[0, 1, 2], [1, 0, 2], [2, 0, 1]])
+def test_t21_saved_marginals_in_the_order_asked(order, rng):
+    circuit, state = prepared(rng, 3)
+    q.save_probabilities(circuit, order)
+    np.testing.assert_allclose(data_of(circuit)["probabilities"], state.probabilities(order), atol=1e-14)

@@ -152,12 +152,12 @@ void sample_states(const std::complex<Real>* state, int num_qubits, const double
 }
 
 template <class Real>
-void collapse_qubit(std::complex<Real>* state, int num_qubits, int qubit, int outcome, double scale, int threads) {
+void collapse(std::complex<Real>* state, int num_qubits, index_t mask, index_t wanted, double scale, int threads) {
     const index_t size = index_t{1} << num_qubits, chunk = std::min(size, index_t{1} << kChunkBits);
     const Real factor = static_cast<Real>(scale);
     parallel_chunks(size / chunk, threads, [&](index_t number, int) {
         for (index_t i = number * chunk; i < (number + 1) * chunk; ++i)
-            state[i] = bit(i, qubit) == outcome ? std::complex<Real>(state[i].real() * factor, state[i].imag() * factor)
+            state[i] = (i & mask) == wanted ? std::complex<Real>(state[i].real() * factor, state[i].imag() * factor)
                                                 : std::complex<Real>(0);
     });
 }
@@ -167,7 +167,7 @@ void collapse_qubit(std::complex<Real>* state, int num_qubits, int qubit, int ou
     template double norm_squared(const std::complex<Real>*, int, int);                                                    \
     template void marginal_probabilities(const std::complex<Real>*, int, const std::vector<int>&, double*, int);          \
     template void sample_states(const std::complex<Real>*, int, const double*, index_t, std::int64_t*, int);              \
-    template void collapse_qubit(std::complex<Real>*, int, int, int, double, int);
+    template void collapse(std::complex<Real>*, int, index_t, index_t, double, int);
 QSIM_INSTANTIATE(double)
 QSIM_INSTANTIATE(float)
 

@@ -1,7 +1,7 @@
 // measure.cu -- marginal probabilities, samples and collapse of a state.
 // marginal     partial[chunk, outcome] = sum of |state[i]|^2 over the chunk's basis states i that read `outcome` at the measured qubits
 // find_sample  out[s] = first basis state at which the cumulative probability passes uniforms[s] * total
-// collapse     state[i] = (i & qubit ? 1 : 0) == outcome ? scale * state[i] : 0
+// collapse     state[i] = (i & mask) == wanted ? scale * state[i] : 0
 // Arrays       state amp_t[2^n]; partial double, outcome bits ascending by qubit; cumulative double[2^n / 2^chunk_bits], inclusive
 // Launch       1-D grids of whole warps, grid-stride: any grid is correct; sums do not depend on the grid
 // Work         16 B a complex128 amplitude read once (find_sample: one chunk per sample): bound by memory
@@ -93,11 +93,11 @@ find_sample(const amp_t* __restrict__ state, const double* __restrict__ cumulati
 }
 
 extern "C" __global__ void __launch_bounds__(256)
-collapse(amp_t* __restrict__ state, index_t num_amps, index_t qubit, index_t wanted, double scale) {
+collapse(amp_t* __restrict__ state, index_t num_amps, index_t mask, index_t wanted, double scale) {
     const real_t factor = (real_t)scale;
     for (index_t i = (index_t)blockIdx.x * blockDim.x + threadIdx.x; i < num_amps; i += (index_t)gridDim.x * blockDim.x) {
         amp_t a = state[i];
-        const bool keep = (i & qubit) == wanted;
+        const bool keep = (i & mask) == wanted;
         a.x = keep ? a.x * factor : (real_t)0;  // rounds once
         a.y = keep ? a.y * factor : (real_t)0;
         state[i] = a;
