@@ -75,8 +75,8 @@ class Execution:
         tally: what was done.
         sampling: ``"none"``, ``"final state"`` (one state) or ``"branches"`` (one per distinct history); ``"exact"``
             without shots.
-        neglected: probability of the outcomes that were too rare to be followed.
         measured_seconds: wall time.
+        neglected: probability of the outcomes that were too rare to be followed.
     """
 
     counts: dict[str, int] | dict[str, float] | None
@@ -84,8 +84,8 @@ class Execution:
     saved: dict[str, Result]
     tally: Tally
     sampling: str
-    neglected: float
     measured_seconds: float
+    neglected: float = 0.0
 
 
 def path_name(step: Step) -> str:
@@ -108,7 +108,8 @@ def execute(code: Code, engine: Engine, request: Request, check: Callable[[], No
     start = time.perf_counter()
     run = _Run(code, engine, request, check)
     leaves = run.all_histories()
-    order = leaves.order(request.seed, request.index) if request.shots is not None else None
+    listed = any(save.form == "list" for save in run.savings.saves.values())
+    order = leaves.order(request.seed, request.index) if request.memory or listed else None
     counts: dict[str, int] | dict[str, float] | None = None
     memory = None
     if code.measures:
@@ -117,7 +118,7 @@ def execute(code: Code, engine: Engine, request: Request, check: Callable[[], No
     kind = "branches" if run.tally.histories > 1 else "final state"
     kind = "none" if not code.measures else "exact" if request.shots is None else kind
     saved = run.savings.results(lambda label: leaves.per_shot(label, order))
-    return Execution(counts, memory, saved, run.tally, kind, leaves.neglected, time.perf_counter() - start)
+    return Execution(counts, memory, saved, run.tally, kind, time.perf_counter() - start, leaves.neglected)
 
 
 class _Run:
@@ -129,7 +130,7 @@ class _Run:
         self.request = request
         self.check = check
         self.tally = Tally()
-        self.savings = Savings(code.program.name)
+        self.savings = Savings(code.program.name, request.plan_options.precision)
         self.plans: dict[tuple[object, ...], Plan] = {}
         self.leaves = Leaves()
         self.postponed: list[Cursor] = []

@@ -10,7 +10,7 @@ import operator
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import Enum, auto
-from functools import cache
+from functools import lru_cache
 from typing import Any, TypeAlias, cast
 
 from qsim_ozaki.durations import Length
@@ -189,7 +189,7 @@ def with_bit(word: int, bit: int, value: int) -> int:
     return word | 1 << bit if value else word & ~(1 << bit)
 
 
-@cache
+@lru_cache(4096)
 def _span(clbits: tuple[int, ...]) -> tuple[int, int] | None:
     """(lowest, mask) of bits that follow one another, else None."""
     first = clbits[0] if clbits else 0

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 from qiskit import QuantumCircuit
 from qiskit.circuit import (
     AnnotatedOperation,
@@ -34,10 +33,9 @@ from qsim_ozaki.expand import phase_ops, unitary_ops
 from qsim_ozaki.gates import ANY, GATES, ROWS, GateRow, Values, row_op
 from qsim_ozaki.op_list import KIND_NUMBERS, OpList
 from qsim_ozaki.ops import Initialize, Instruction, Kind, Measure, Op, Program, Reset
-from qsim_ozaki.saves import save_of, set_of
+from qsim_ozaki.saves import save_of, set_of, unit_vector
 from qsim_ozaki.site import Site, numbers
 
-NORM_TOLERANCE = 1e-8  # of an initial vector; Qiskit's own tolerance for matrices
 IDLE_NAMES = frozenset({"barrier", "delay", "id", "measure"})  # may leave a qubit in |0>; `save_` does too
 LABEL_GATES = {"0": (), "1": ("x",), "+": ("h",), "-": ("x", "h"), "r": ("h", "s"), "l": ("h", "sdg")}
 
@@ -308,32 +306,13 @@ def _initialize(walker: _Walker, instruction: CircuitInstruction, scope: _Scope)
     elif len(params) == 1:
         label = f"{int(complex(params[0]).real):0{len(qubits)}b}"
     else:
-        _append_initialize(walker, Initialize(qubits, _unit_vector(params, len(qubits), site)))
+        _append_initialize(walker, Initialize(qubits, unit_vector(params, len(qubits), site)))
         return
     if len(label) != len(qubits):
         raise site.error(f"{label!r} has {len(label)} letters", f"{len(qubits)} qubits need as many")
     _append_reset(walker, qubits)
     for qubit, letter in zip(qubits, reversed(label), strict=True):
         walker.add(row_op(GATES[name], (), (qubit,)) for name in LABEL_GATES[letter])
-
-
-def _unit_vector(values: ArrayLike, num_qubits: int, site: Site) -> Any:
-    """Complex128 ``(2**num_qubits,)`` of unit norm, checked."""
-    vector = np.array(values, complex)
-    if vector.shape != (1 << num_qubits,):
-        raise site.error(
-            f"its vector has shape {vector.shape}", f"{num_qubits} qubits need {1 << num_qubits} amplitudes"
-        )
-    if not np.isfinite(vector).all():
-        raise site.error("its vector holds NaN or infinity", "Give finite amplitudes")
-    norm = float(np.linalg.norm(vector))
-    if abs(norm - 1) > NORM_TOLERANCE:
-        raise site.error(
-            f"its vector has norm {norm:.9g}, not 1 within {NORM_TOLERANCE:.0e}",
-            "Divide it by its norm (normalize=True)",
-        )
-    vector.setflags(write=False)
-    return vector
 
 
 def _save(walker: _Walker, instruction: CircuitInstruction, scope: _Scope) -> None:

@@ -9,14 +9,14 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from qiskit.circuit import Operation
 
 from qsim_ozaki.instructions import FORMS, SAVES
 from qsim_ozaki.ops import Initialize, Save
 from qsim_ozaki.site import Site
 
-NORM_TOLERANCE = 1e-8  # of a vector that is set; Qiskit's own tolerance for matrices
-NEED_ALL_QUBITS = ("amplitudes", "amplitudes_squared")
+NORM_TOLERANCE = 1e-8  # of an initial vector; Qiskit's own tolerance for matrices
 
 
 def save_of(operation: Operation, qubits: tuple[int, ...], num_active: int, site: Site) -> Save:
@@ -89,15 +89,27 @@ def set_of(operation: Operation, qubits: tuple[int, ...], num_active: int, site:
     """
     if operation.name != "set_statevector":
         raise site.error("a state-vector simulator sets no such thing", "Use set_statevector")
-    vector = np.array(operation.params[0], complex)
     if len(qubits) != num_active:
         raise site.error(
             f"it names {len(qubits)} of the {num_active} qubits in use", "Set all qubits, or initialize these"
         )
-    if vector.shape != (1 << len(qubits),):
-        raise site.error(f"its vector has shape {vector.shape}", f"{len(qubits)} qubits need {1 << len(qubits)}")
+    return Initialize(qubits, unit_vector(operation.params[0], len(qubits), site))
+
+
+def unit_vector(values: ArrayLike, num_qubits: int, site: Site) -> Any:
+    """Complex128 ``(2**num_qubits,)`` of unit norm, checked."""
+    vector = np.array(values, complex)
+    if vector.shape != (1 << num_qubits,):
+        raise site.error(
+            f"its vector has shape {vector.shape}", f"{num_qubits} qubits need {1 << num_qubits} amplitudes"
+        )
+    if not np.isfinite(vector).all():
+        raise site.error("its vector holds NaN or infinity", "Give finite amplitudes")
     norm = float(np.linalg.norm(vector))
-    if not abs(norm - 1) <= NORM_TOLERANCE:
-        raise site.error(f"its vector has norm {norm:.9g}, not 1 within {NORM_TOLERANCE:.0e}", "Divide it by its norm")
+    if abs(norm - 1) > NORM_TOLERANCE:
+        raise site.error(
+            f"its vector has norm {norm:.9g}, not 1 within {NORM_TOLERANCE:.0e}",
+            "Divide it by its norm (normalize=True)",
+        )
     vector.setflags(write=False)
-    return Initialize(qubits, vector)
+    return vector

@@ -21,7 +21,7 @@ from qsim_ozaki.vectors import Vector, pauli_images, reduced_density_matrix, wit
 
 ZERO = 1e-15  # entries of a dict below this are the rounding of a zero
 DOUBLE_BYTES = 16  # of a complex128
-SAME_STATE = 1e-6  # 1 minus the overlap of two states that are one but for rounding
+SAME_STATE = {"double": 1e-12, "single": 1e-5}  # 1 minus the overlap of two states that are one but for rounding
 
 
 @dataclass(slots=True)
@@ -68,6 +68,7 @@ class Savings:
     """The readings so far, over all histories."""
 
     circuit: str
+    precision: str
     means: dict[str, dict[str, _Mean]] = field(default_factory=dict)
     singles: dict[str, dict[str, Any]] = field(default_factory=dict)
     saves: dict[str, Save] = field(default_factory=dict)
@@ -84,7 +85,7 @@ class Savings:
             return Record(save.label, key, value)
         if save.form == "single":
             here = self.singles.setdefault(save.label, {})
-            if save.conditional and key in here and not _same(here[key], value):
+            if save.conditional and key in here and _distance(here[key], value) > SAME_STATE[self.precision]:
                 raise OptionError(
                     f"circuit {self.circuit!r}: several states are saved as {save.label!r} for one classical value "
                     f"{key}. Save with pershot=True, or measure all that tells them apart."
@@ -116,13 +117,13 @@ class Savings:
         return by_key if save.conditional else by_key[""]
 
 
-def _same(first: Any, second: Any) -> bool:
-    """Whether two readings are one but for rounding and a global phase."""
+def _distance(first: Any, second: Any) -> float:
+    """1 minus the overlap of two readings, times their norms: 0 where they are one but for a global phase."""
     if isinstance(first, dict):
         keys = sorted({**first, **second})
         first, second = (np.array([each.get(key, 0) for key in keys]) for each in (first, second))
     lengths = float(np.linalg.norm(first) * np.linalg.norm(second))
-    return bool(abs(abs(np.vdot(first, second)) - lengths) <= SAME_STATE)
+    return float(abs(abs(np.vdot(first, second)) - lengths))
 
 
 def read(save: Save, engine: Engine, state: State, places: Sequence[int]) -> Any:
