@@ -190,3 +190,12 @@ def test_inputs_have_the_values_of_the_run():
     for name, bad in [("flag", 2), ("level", 8), ("level", -1), ("level", 1.5), ("time", 3.0)]:
         with pytest.raises(LoweringError, match=f"'asks': {bad} is no value for input variable '{name}'"):
             OzakiBackend().run(circuit, inputs=values | {name: bad})
+
+
+def test_captured_variables_are_inputs_too():
+    flag = expr.Var.new("flag", types.Bool())
+    circuit = QuantumCircuit(1, 1, captures=[flag])
+    circuit.store(circuit.clbits[0], expr.logic_not(flag))
+    assert OzakiBackend().run(circuit, shots=1, inputs={"flag": False}).result().get_counts() == {"1": 1}
+    with pytest.raises(LoweringError, match="input variable 'flag' of type Bool.* has no value"):
+        OzakiBackend().run(circuit)

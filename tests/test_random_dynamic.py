@@ -24,9 +24,9 @@ def exact(circuit, backend):
     return {int(text, 16): probability for text, probability in counts.items()}
 
 
-def assert_same(got, want, what):
+def assert_same(got, want, what, atol=1e-11):
     for value in got.keys() | want.keys():
-        assert abs(got.get(value, 0) - want.get(value, 0)) < 1e-11, f"{what}: value {value:b}: {got} against {want}"
+        assert abs(got.get(value, 0) - want.get(value, 0)) < atol, f"{what}: value {value:b}: {got} against {want}"
 
 
 @pytest.mark.parametrize("start", range(0, COUNT, CHUNK))
@@ -43,6 +43,13 @@ def test_room_for_one_state_is_enough(seed):
     circuit = random_dynamic_circuit(np.random.default_rng([seed, 80]))
     tight = OzakiBackend(threads=1, max_memory_bytes=16 << circuit.num_qubits)
     assert_same(exact(circuit, tight), distribution(circuit), f"seed {seed}")
+
+
+def test_single_precision():
+    backend = OzakiBackend(threads=1, precision="single")
+    for seed in range(10):
+        circuit = random_dynamic_circuit(np.random.default_rng([seed, 81]))
+        assert_same(exact(circuit, backend), distribution(circuit), f"seed {seed}", 1e-5)
 
 
 @pytest.mark.parametrize("seed", range(6))
