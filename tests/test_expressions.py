@@ -197,5 +197,5 @@ def test_captured_variables_are_inputs_too():
     circuit = QuantumCircuit(1, 1, captures=[flag])
     circuit.store(circuit.clbits[0], expr.logic_not(flag))
     assert OzakiBackend().run(circuit, shots=1, inputs={"flag": False}).result().get_counts() == {"1": 1}
-    with pytest.raises(LoweringError, match="input variable 'flag' of type Bool.* has no value"):
+    with pytest.raises(LoweringError, match=r"input variable 'flag' of type Bool.* has no value"):
         OzakiBackend().run(circuit)
