@@ -86,7 +86,7 @@ def test_measurement_and_copies(recycled):
     engine, state, _ = recycled()
     assert np.array_equal(engine.sample(state, np.array([0.1, 0.9])), [0, 0])
     engine, state, _ = recycled()
-    engine.collapse(state, 18, 0, 1.0)
+    engine.collapse(state, [18], 0, 1.0)
     assert np.array_equal(engine.vector(state), zero_state())
     engine, state, _ = recycled()
     assert np.array_equal(engine.vector(engine.copy(state)), zero_state())
