@@ -6,7 +6,7 @@ In: a gate's name and angles. Out: complex arrays, one row per set of angles. It
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from typing import TypeAlias
 
 import numpy as np
@@ -43,7 +43,7 @@ def gate_rows(name: str, angles: Angles) -> Data:
 
 
 def gate_derivatives(name: str, angles: Angles, index: int) -> Data:
-    """d data / d angle ``index`` at each row of ``angles``."""
+    """The derivative of the data by angle ``index`` at each row of ``angles``."""
     fitted = series(name)
     if fitted is not None:
         return _sum(_derivative(fitted), angles[:, 0])
@@ -55,7 +55,7 @@ def gate_derivatives(name: str, angles: Angles, index: int) -> Data:
     return total
 
 
-@lru_cache(maxsize=None)
+@cache
 def series(name: str) -> Series | None:
     """The Fourier series of a gate of one angle, None for a gate of several or one that has none."""
     if GATES[name].num_params != 1:
@@ -97,7 +97,7 @@ def _sum(fitted: Series, angles: NDArray[np.float64]) -> Data:
 
 
 def _derivative(fitted: Series) -> Series:
-    """cos' = -k/2 sin, sin' = k/2 cos."""
+    """Term by term: the derivative of cos(k x / 2) is -k/2 sin(k x / 2), of the sine k/2 cos(k x / 2)."""
     pairs = list(enumerate(zip(fitted.cosines, fitted.sines, strict=True), 1))
     return Series(
         None,

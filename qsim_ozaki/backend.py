@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterable
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -20,25 +21,17 @@ from qiskit.transpiler import Target
 
 from qsim_ozaki import engine as engines
 from qsim_ozaki import sampling
+from qsim_ozaki.batch import Unit, make_units
 from qsim_ozaki.cost import Device
 from qsim_ozaki.engine import Engine
 from qsim_ozaki.errors import LoweringError
-from qsim_ozaki.execute import execute
 from qsim_ozaki.gates import build_target
 from qsim_ozaki.instructions import SaveStatevector, save_statevector
 from qsim_ozaki.job import OzakiJob
 from qsim_ozaki.options import BackendOptions, checked
-from qsim_ozaki.prepare import (
-    Prepared,
-    amplitude_updates,
-    check_capacity,
-    experiment,
-    max_qubits,
-    plan_options,
-    prepare,
-    request,
-)
+from qsim_ozaki.prepare import Prepared, amplitude_updates, check_capacity, max_qubits, plan_options, prepare
 from qsim_ozaki.program_plan import ProgramPlan, plan_program
+from qsim_ozaki.workers import Work, run_all
 
 __all__ = ["Estimate", "OzakiBackend", "SaveStatevector", "save_statevector"]
 
@@ -135,15 +128,30 @@ class OzakiBackend(BackendV2):  # type: ignore[misc]
         """
         self._options.update_options(**fields)
 
-    def run(self, run_input: QuantumCircuit | Iterable[QuantumCircuit], **options: Any) -> OzakiJob:
+    def run(
+        self,
+        run_input: QuantumCircuit | Iterable[QuantumCircuit],
+        *,
+        parameter_binds: object = None,
+        executor: Executor | None = None,
+        progress: Callable[[int, int], None] | None = None,
+        timeout: float | None = None,
+        **options: Any,
+    ) -> OzakiJob:
         """Starts a job. Every circuit is translated and its memory checked before this returns.
 
         Args:
             run_input: a circuit, or several.
+            parameter_binds: rows of parameters, each of which makes one result: per circuit a mapping from parameters
+                to values or lists of values, or an array ``(rows, parameters)``. The circuit is translated once.
+            executor: runs parts of the rows: threads, processes, an mpi4py pool. Each part has one thread, unless
+                ``threads`` says otherwise. It is not shut down.
+            progress: called with the rows done and all rows, in the job's thread.
+            timeout: seconds after which the job stops with a `TimeLimitError`.
             options: override the backend's options for this run.
 
         Returns:
-            A running job. Circuit i draws from a random stream that depends on the seed and i alone.
+            A running job. Row i draws from a random stream that depends on the seed and i alone.
 
         Raises:
             OptionError: an option is unknown, not allowed, or does not suit a circuit.
@@ -154,17 +162,17 @@ class OzakiBackend(BackendV2):  # type: ignore[misc]
         circuits = [run_input] if isinstance(run_input, QuantumCircuit) else list(run_input)
         if not circuits:
             raise LoweringError("run() got no circuits. Pass a circuit or a list of at least one.")
-        ready = [prepare(circuit, used) for circuit in circuits]
+        units = make_units(circuits, parameter_binds, used)
         engine, turn = self._engine(used)
         device = engine.device()
-        for prepared in ready:
-            check_capacity(prepared, device, used["precision"])
+        for unit in units:
+            check_capacity(unit.prepared, device, used["precision"])
 
         def work(check: Callable[[], None], job_id: str) -> Result:
-            return self._result(ready, engine, device, used, (check, job_id))
+            return self._result(units, Work(engine, device, used, executor, progress), check, job_id)
 
-        job = OzakiJob(self, work, turn)
-        job.submit(short=sum(map(amplitude_updates, ready)) <= SHORT_JOB_UPDATES and used["shots"] <= SHORT_JOB_SHOTS)
+        job = OzakiJob(self, work, turn, timeout)
+        job.submit(short=executor is None and _is_short(units, used["shots"]))
         return job
 
     def plan(self, circuit: QuantumCircuit, **options: Any) -> ProgramPlan:
@@ -210,25 +218,12 @@ class OzakiBackend(BackendV2):  # type: ignore[misc]
             self._engines[key] = (engine, threading.Lock())
         return self._engines[key]
 
-    def _result(
-        self,
-        ready: list[Prepared],
-        engine: Engine,
-        device: Device,
-        options: dict[str, Any],
-        job: tuple[Callable[[], None], str],
-    ) -> Result:
-        """Runs the circuits one after the other."""
-        check, job_id = job
-        given = options["seed_simulator"]
+    def _result(self, units: list[Unit], work: Work, check: Callable[[], None], job_id: str) -> Result:
+        """Runs the rows."""
+        given = work.options["seed_simulator"]
         seed = sampling.fresh_seed() if given is None else given
         start = datetime.now(UTC)
-        results = []
-        for index, prepared in enumerate(ready):
-            check()
-            asked = request(prepared, options, seed, index, device)
-            done = execute(prepared.code, engine, asked, check)
-            results.append(experiment(prepared, done, asked, engine.name))
+        results = run_all(units, work, seed, check)
         end = datetime.now(UTC)
         return Result(
             backend_name=self.name,
@@ -241,3 +236,9 @@ class OzakiBackend(BackendV2):  # type: ignore[misc]
             header={},
             time_taken=(end - start).total_seconds(),
         )
+
+
+def _is_short(units: list[Unit], shots: int) -> bool:
+    """Whether a thread would cost more than the job's own work."""
+    updates = sum(unit.num_rows * amplitude_updates(unit.prepared) for unit in units)
+    return updates <= SHORT_JOB_UPDATES and shots * sum(unit.num_rows for unit in units) <= SHORT_JOB_SHOTS

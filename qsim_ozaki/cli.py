@@ -61,7 +61,7 @@ def run(
         circuit = circuit.measure_all(inplace=False)
     backend = _backend(engine=engine, precision=precision, arithmetic=arithmetic, threads=threads)
     start = time.perf_counter()
-    job = backend.run(circuit, shots=shots, **({} if seed is None else {"seed_simulator": seed}))
+    job = backend.run(circuit, shots=shots, seed_simulator=seed)
     result = _wait(job, backend, circuit)
     seconds = time.perf_counter() - start
     counts = result.get_counts()

@@ -31,7 +31,7 @@ class SlotGate(Gate):  # type: ignore[misc]
         self.slot_ctrl_state = ctrl_state
 
     def op(self, qubits: tuple[int, ...]) -> Op:
-        """The operator on ``qubits``, in Qiskit's order: controls first. Its data says where its numbers lie in a row."""
+        """The operator on ``qubits`` (controls first); its data says where in a row its numbers lie."""
         row = GATES[self.gate]
         count = len(qubits) - row.num_targets
         side = 1 << row.num_targets

@@ -12,22 +12,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 import qsim_ozaki._cpu as _cpu
+from qsim_ozaki.cpu import available_threads
 from qsim_ozaki.link import Code, Segment
 from qsim_ozaki.op_list import OpList
 from qsim_ozaki.ops import Save
 
 MAX_STACK_QUBITS: int = _cpu.STACK_TILE  # one state stays in a second-level cache
-STACK_AMPLITUDES = 1 << 19  # 8 MiB of states at a time; a longer run is cut, so that a job can be cancelled
+STACK_NUMBERS = 1 << 19  # 8 MiB of amplitudes, or 4 MiB of random numbers, at a time
 
 States = NDArray[np.complex128]  # (rows, 2**num_qubits)
 
 
 def is_stackable(code: Code) -> bool:
-    """Whether ``code`` is operators alone on few qubits, then measurements or the final state: no collapse, no branch."""
+    """Whether ``code`` is operators on few qubits, then measurements or the final state: no collapse, no branch."""
     *before, last = code.items or (Segment(0, OpList()),)
     ends = isinstance(last, Segment) or (isinstance(last, Save) and last.what == "statevector")
     answers = bool(code.reads) if code.measures else not isinstance(last, Segment)
     return code.num_qubits <= MAX_STACK_QUBITS and ends and answers and all(isinstance(i, Segment) for i in before)
+
+
+def num_threads(asked: int) -> int:
+    """Threads for stacks where ``asked`` is the option, 0 for all cores this process may use."""
+    return asked or available_threads()
 
 
 def stack_program(num_qubits: int, lists: Iterable[OpList], tile: Sequence[int] | None = None) -> _cpu.StackProgram:
@@ -52,15 +58,15 @@ def run_stack(program: _cpu.StackProgram, num_qubits: int, rows: NDArray[np.comp
     return states
 
 
-def pieces(num_rows: int, num_qubits: int) -> Iterator[slice]:
-    """Rows that are run together."""
-    most = max(1, STACK_AMPLITUDES >> num_qubits)
+def pieces(num_rows: int, num_qubits: int, shots: int = 0) -> Iterator[slice]:
+    """Rows that are run together: few enough that their states and samples are small, and a job can be cancelled."""
+    most = max(1, STACK_NUMBERS // max(1 << num_qubits, shots))
     for start in range(0, num_rows, most):
         yield slice(start, min(num_rows, start + most))
 
 
 def sample_stack(states: States, uniforms: NDArray[np.float64], threads: int) -> NDArray[np.int64]:
-    """Basis states ``(rows, shots)`` at which each state's cumulative probability passes ``uniforms`` times its norm."""
+    """The basis states ``(rows, shots)`` at which cumulative probabilities pass ``uniforms`` times the state's norm."""
     out = np.empty(uniforms.shape, np.int64)
     _cpu.sample_stack(states, uniforms, out, threads)
     return out

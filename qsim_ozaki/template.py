@@ -1,7 +1,7 @@
 """Templates: a circuit with free parameters, lowered once for all rows of parameters.
 
-In: a `QuantumCircuit` whose parameters are free. Out: the circuit with slots, and a `Template`: what goes into them at each
-row. It runs nothing.
+In: a `QuantumCircuit` whose parameters are free. Out: the circuit with slots, and a `Template`: what goes into them at
+each row. It runs nothing.
 """
 
 from __future__ import annotations
@@ -85,11 +85,13 @@ class Template:
 
     Attributes:
         parameters: in the order of ``circuit.parameters``.
+        names: theirs.
         slots: by number.
         width: numbers of a row: the data of all slots.
     """
 
     parameters: tuple[Parameter, ...]
+    names: tuple[str, ...]
     slots: tuple[Slot, ...]
     width: int
 
@@ -109,7 +111,7 @@ class Template:
         return out
 
     def chain(self, values: Values, overlaps: NDArray[np.complex128]) -> Values:
-        """The gradient ``(rows, parameters)``: 2 Re sum of d data / d parameter times ``overlaps``, ``(rows, width)``."""
+        """The gradient ``(rows, parameters)``: 2 Re sum of the data's derivatives times ``overlaps``."""
         gradient = np.zeros((len(values), len(self.parameters)))
         for slot in self.slots:
             angles = np.stack([angle.at(values, self.parameters) for angle in slot.angles], axis=1)
@@ -147,7 +149,8 @@ def make_template(circuit: QuantumCircuit) -> tuple[QuantumCircuit, Template] | 
         builder.fill(circuit, slotted, slotted.qubits, slotted.clbits)
     except _NoSlotError:
         return None
-    return slotted, Template(builder.parameters, tuple(builder.slots), builder.width)
+    names = tuple(parameter.name for parameter in builder.parameters)
+    return slotted, Template(builder.parameters, names, tuple(builder.slots), builder.width)
 
 
 class _NoSlotError(Exception):

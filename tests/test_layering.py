@@ -37,10 +37,20 @@ RULES = {
     ),
     "peers": ({"errors"}, {"numpy", "qiskit"}),
     "backend": (
-        {"lower", "execute", "engine", "program_plan", "prepare", "sampling", "instructions", "gates", "cost", "errors"}
-        | {"job", "options"},
+        {"batch", "engine", "program_plan", "prepare", "sampling", "instructions", "gates", "cost", "errors"}
+        | {"job", "options", "workers"},
+        {"qiskit"},
+    ),
+    "workers": ({"batch", "engine", "stack", "cost"}, {"qiskit"}),
+    "batch": (
+        {"bindings", "template", "stack", "prepare", "execute", "engine", "sampling", "vectors", "cost", "ops"},
         {"numpy", "qiskit"},
     ),
+    "bindings": ({"errors"}, {"numpy", "qiskit"}),
+    "template": ({"angles", "slots", "link", "op_list", "gates", "ops", "errors"}, {"numpy", "qiskit"}),
+    "angles": ({"gates"}, {"numpy"}),
+    "slots": ({"gates", "ops", "_cpu"}, {"numpy", "qiskit"}),
+    "stack": ({"link", "op_list", "ops", "cpu", "_cpu"}, {"numpy"}),
     "prepare": (
         {"lower", "link", "execute", "plan", "explain", "sampling", "vectors", "cost", "ops", "errors"},
         {"numpy", "qiskit"},
@@ -52,7 +62,7 @@ RULES = {
         {"numpy", "qiskit"},
     ),
     "lower": ({"expand", "site", "gates", "op_list", "ops", "errors", "_cpu"}, {"numpy", "qiskit"}),
-    "expand": ({"site", "gates", "ops", "errors", "_cpu"}, {"numpy", "qiskit"}),
+    "expand": ({"site", "slots", "gates", "ops", "errors", "_cpu"}, {"numpy", "qiskit"}),
     "site": ({"errors"}, {"qiskit"}),
     "instructions": ({"errors"}, {"qiskit"}),
     "execute": ({"link", "plan", "engine", "sampling", "vectors", "cost", "ops", "errors"}, {"numpy"}),

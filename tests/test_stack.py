@@ -8,15 +8,15 @@ from random_ops import data_of, random_op, random_state
 from reference import apply_op, apply_ops, op_matrix, tolerance, zero_state
 
 import qsim_ozaki._cpu as _cpu
-from qsim_ozaki.ops import Kind, Op
 from qsim_ozaki.op_list import OpList
+from qsim_ozaki.ops import Kind, Op
 from qsim_ozaki.stack import run_stack, sample_stack, stack_program
 
 PAULIS = {"I": np.eye(2), "X": [[0, 1], [1, 0]], "Y": [[0, -1j], [1j, 0]], "Z": [[1, 0], [0, -1]]}
 
 
 def slotted(rng, ops, num_rows):
-    """The ops as a list, half of the matrices and diagonals as slots; their offsets; rows of numbers; each row's ops."""
+    """The ops as a list, half of the matrices and diagonals as slots; offsets; rows of numbers; each row's ops."""
     placed, offsets, columns, each = OpList(), [], [], [[] for _ in range(num_rows)]
     width = 0
     for op in ops:
