@@ -36,7 +36,7 @@ def num_threads(asked: int) -> int:
     return asked or available_threads()
 
 
-def stack_program(num_qubits: int, lists: Iterable[OpList], tile: Sequence[int] | None = None) -> _cpu.StackProgram:
+def stack_program(num_qubits: int, lists: Iterable[OpList | _cpu.OpList], tile: Sequence[int] | None = None) -> _cpu.StackProgram:
     """A program of the extension.
 
     Args:
@@ -46,7 +46,7 @@ def stack_program(num_qubits: int, lists: Iterable[OpList], tile: Sequence[int] 
     """
     program = _cpu.StackProgram(num_qubits, list(range(num_qubits) if tile is None else tile))
     for ops in lists:
-        program.add(ops.native)
+        program.add(ops.native if isinstance(ops, OpList) else ops)
     program.finish()
     return program
 
