@@ -9,7 +9,7 @@ import os
 import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import Any
@@ -17,6 +17,7 @@ from typing import Any
 from qiskit import QuantumCircuit
 from qiskit.providers import BackendV2
 from qiskit.result import Result
+from qiskit.result.models import ExperimentResult
 from qiskit.transpiler import Target
 
 from qsim_ozaki import engine as engines
@@ -158,12 +159,12 @@ class OzakiBackend(BackendV2):  # type: ignore[misc]
             LoweringError: a circuit cannot be translated.
             CapacityError: a state does not fit.
         """
-        used = self._merged(options)
+        used = self.merged_options(options)
         circuits = [run_input] if isinstance(run_input, QuantumCircuit) else list(run_input)
         if not circuits:
             raise LoweringError("run() got no circuits. Pass a circuit or a list of at least one.")
         units = make_units(circuits, parameter_binds, used)
-        engine, turn = self._engine(used)
+        engine, turn = self.engine(used)
         device = engine.device()
         for unit in units:
             check_capacity(unit.prepared, device, used["precision"])
@@ -197,26 +198,53 @@ class OzakiBackend(BackendV2):  # type: ignore[misc]
             needed_bytes=prepared.needed_bytes,
             available_bytes=device.memory_bytes,
             fits=prepared.needed_bytes <= device.memory_bytes,
-            max_qubits=max_qubits(device, self._merged(options)["precision"]),
+            max_qubits=max_qubits(device, self.merged_options(options)["precision"]),
             predicted_seconds=planned.prediction.seconds,
         )
 
-    def _merged(self, options: dict[str, Any]) -> dict[str, Any]:
+    def merged_options(self, options: dict[str, Any]) -> dict[str, Any]:
+        """The backend's options, overridden by ``options``, which are checked."""
         return dict(self._options.items()) | checked(options)
 
     def _planned(self, circuit: QuantumCircuit, options: dict[str, Any]) -> tuple[Prepared, ProgramPlan, Device]:
-        used = self._merged(options)
-        device = self._engine(used)[0].device()
+        used = self.merged_options(options)
+        device = self.engine(used)[0].device()
         prepared = prepare(circuit, used)
         return prepared, plan_program(prepared.code, device, plan_options(used)), device
 
-    def _engine(self, options: dict[str, Any]) -> tuple[Engine, threading.Lock]:
+    def engine(self, options: dict[str, Any]) -> tuple[Engine, threading.Lock]:
         """The engine for ``options``, and the lock by which its jobs take turns; a forked process makes its own."""
         key = (os.getpid(), options["engine"], options["threads"], options["max_memory_bytes"])
         if key not in self._engines:
             engine = engines.select(key[1], threads=options["threads"], max_memory_bytes=options["max_memory_bytes"])
             self._engines[key] = (engine, threading.Lock())
         return self._engines[key]
+
+    def results(
+        self,
+        circuits: list[QuantumCircuit],
+        parameter_binds: object,
+        options: dict[str, Any],
+        *,
+        first: int = 0,
+        check: Callable[[], None] = lambda: None,
+    ) -> list[ExperimentResult]:
+        """The result of every row, in the caller's thread: for jobs that are made of several runs.
+
+        Args:
+            circuits: as for `run`.
+            parameter_binds: as for `run`.
+            options: override the backend's.
+            first: index of the first row, for its random stream.
+            check: called now and then; what it raises ends the run.
+        """
+        used = self.merged_options(options)
+        units = [replace(unit, first=unit.first + first) for unit in make_units(circuits, parameter_binds, used)]
+        engine = self.engine(used)[0]
+        device = engine.device()
+        for unit in units:
+            check_capacity(unit.prepared, device, used["precision"])
+        return run_all(units, Work(engine, device, used), used["seed_simulator"], check)
 
     def _result(self, units: list[Unit], work: Work, check: Callable[[], None], job_id: str) -> Result:
         """Runs the rows."""

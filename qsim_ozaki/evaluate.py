@@ -68,7 +68,10 @@ class Evaluator:
         device = engine.device()
         for row in range(len(values)):
             data = self.template.data(values[row : row + 1])
-            yield slice(row, row + 1), final_vector(self.template.bound(self.code, data[0]), engine, device, options)[None]
+            yield (
+                slice(row, row + 1),
+                final_vector(self.template.bound(self.code, data[0]), engine, device, options)[None],
+            )
 
     def joined_ops(self) -> OpList:
         """All operators, slots included, in order."""
@@ -90,8 +93,8 @@ def make_evaluator(circuit: QuantumCircuit) -> Evaluator | None:
     slotted, template = made
     program = lower(slotted)
     measured = _measured_at_the_end(program)
-    body = tuple(item for item in program.body if not isinstance(item, (Measure, Save)))
-    body += (Save("statevector", LABEL, tuple(range(program.num_qubits))),)
+    final = Save("statevector", LABEL, tuple(range(program.num_qubits)))
+    body = (*(item for item in program.body if not isinstance(item, (Measure, Save))), final)
     place = [-1] * circuit.num_qubits
     for qubit, index in enumerate(program.active):
         place[index] = qubit

@@ -1,7 +1,7 @@
 """Gradients of expectation values by the adjoint method: one sweep forward, one back, for all parameters.
 
-In: a parametrised circuit, an observable, rows of parameters. Out: values and gradients. Always double precision, on the
-CPU.
+In: a parametrised circuit, an observable, rows of parameters. Out: values and gradients. Always double precision, on
+the CPU.
 
 Source: Jones and Gacon, arXiv:2009.02823.
 """
@@ -55,8 +55,8 @@ def expectation_gradient(
     evaluator = make_evaluator(circuit)
     if evaluator is None:
         raise LoweringError(
-            f"circuit {circuit.name!r} has a parameter inside control flow, or in a gate whose derivative is not known. "
-            f"Use gates of Qiskit's library, or gates defined by them."
+            f"circuit {circuit.name!r} has a parameter inside control flow, or in a gate whose derivative is not "
+            f"known. Use gates of Qiskit's library, or gates defined by them."
         )
     (terms,) = labelled(observable)
     threads = num_threads(threads)
@@ -87,7 +87,7 @@ def _overlaps(
     bras: NDArray[np.complex128],
     threads: int,
 ) -> NDArray[np.complex128]:
-    """What the slots' derivatives are multiplied with, ``(rows, width)``; ``kets`` and ``bras`` go back to the start."""
+    """What derivatives are multiplied with, ``(rows, width)``; ``kets`` and ``bras`` go back to the start."""
     out = np.zeros(data.shape, complex)
     if evaluator.stack is not None:
         evaluator.stack.overlaps(data, kets, bras, out, threads)

@@ -66,8 +66,8 @@ class Frame:
         for label, weight in terms.items():
             if len(label) != len(self.place):
                 raise LoweringError(
-                    f"an observable is on {len(label)} qubits, its circuit on {len(self.place)}. Use as many letters as "
-                    f"the circuit has qubits; after transpilation, observable.apply_layout(circuit.layout)."
+                    f"an observable is on {len(label)} qubits, its circuit on {len(self.place)}. Use one letter per "
+                    f"qubit; after transpilation, observable.apply_layout(circuit.layout)."
                 )
             if sum(len(LETTERS[letter]) > 1 for letter in label) > MAX_PROJECTORS:
                 raise LoweringError(
@@ -153,4 +153,4 @@ def measured_in(observable: Observable, basis: tuple[int, int]) -> NDArray[np.bo
     x, z = (np.uint64(mask) for mask in basis)
     support = observable.x | observable.z
     clash = ((observable.x ^ x) | (observable.z ^ z)) & support
-    return (clash == 0) & (support != 0)
+    return np.asarray((clash == 0) & (support != 0), bool)

@@ -36,7 +36,9 @@ def num_threads(asked: int) -> int:
     return asked or available_threads()
 
 
-def stack_program(num_qubits: int, lists: Iterable[OpList | _cpu.OpList], tile: Sequence[int] | None = None) -> _cpu.StackProgram:
+def stack_program(
+    num_qubits: int, lists: Iterable[OpList | _cpu.OpList], tile: Sequence[int] | None = None
+) -> _cpu.StackProgram:
     """A program of the extension.
 
     Args:

@@ -246,7 +246,7 @@ def _definition(operation: Any) -> QuantumCircuit:
         raise _NoSlotError
     try:
         definition = getattr(operation, "definition", None)
-    except QiskitError:
+    except (QiskitError, TypeError):
         definition = None  # Qiskit can only synthesise it for numbers
     if definition is None or definition.clbits:
         raise _NoSlotError
