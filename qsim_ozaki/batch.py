@@ -88,7 +88,7 @@ def _units_of(circuit: QuantumCircuit, binds: object, options: dict[str, Any], f
     if made is not None:
         slotted, template = made
         prepared = prepare(slotted, options)
-        prepared.header["global_phase"] = 0.0
+        prepared.header["metadata"] = circuit.metadata if circuit.metadata is not None else {}
         yield Unit(prepared, template, values, first)
         return
     for number, row in enumerate(values):

@@ -141,9 +141,7 @@ def make_template(circuit: QuantumCircuit) -> tuple[QuantumCircuit, Template] | 
     Parametric gates that are not of the table are replaced by their definitions.
     """
     builder = _Builder(tuple(circuit.parameters))
-    slotted = circuit.copy_empty_like()
-    slotted._layout = circuit.layout  # copy_empty_like drops it
-    slotted.global_phase = 0
+    slotted = _without_instructions(circuit)
     try:
         builder.phase(circuit.global_phase, slotted)
         builder.fill(circuit, slotted, slotted.qubits, slotted.clbits)
@@ -179,6 +177,8 @@ class _Builder:
         qubit_of = dict(zip(circuit.qubits, qubits, strict=True))
         clbit_of = dict(zip(circuit.clbits, clbits, strict=True))
         for instruction in circuit.data:
+            if instruction.is_control_flow() and any(block.parameters for block in instruction.operation.blocks):
+                raise _NoSlotError
             if not instruction.is_parameterized():
                 if same:
                     out._append(instruction)
@@ -219,6 +219,23 @@ class _Builder:
         except (TypeError, ValueError, RuntimeError):  # complex, or no derivative: bound row by row
             raise _NoSlotError from None
         return Angle(0.0, (), param, tuple(partials))
+
+
+def _without_instructions(circuit: QuantumCircuit) -> QuantumCircuit:
+    """An empty circuit with the bits, registers, variables and layout of ``circuit``.
+
+    Not ``copy_empty_like``: it copies the metadata, which may hold what cannot be copied.
+    """
+    empty = QuantumCircuit(name=circuit.name)
+    empty.add_bits(circuit.qubits)
+    empty.add_bits(circuit.clbits)
+    empty.add_register(*circuit.qregs, *circuit.cregs)
+    for variable in circuit.iter_input_vars():
+        empty.add_input(variable)
+    for variable in circuit.iter_declared_vars():
+        empty.add_uninitialized_var(variable)
+    empty._layout = circuit.layout
+    return empty
 
 
 def _table_gate(operation: Any) -> tuple[GateRow, Any, int | None] | None:

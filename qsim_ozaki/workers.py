@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import threading
+import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, wait
 from contextlib import nullcontext
@@ -19,12 +20,14 @@ from qsim_ozaki import engine as engines
 from qsim_ozaki.batch import Setting, Unit, run_units
 from qsim_ozaki.cost import Device
 from qsim_ozaki.engine import Engine
+from qsim_ozaki.errors import CancelledError
 from qsim_ozaki.stack import num_threads
 
 PARTS_PER_WORKER = 4  # a worker that is done early takes more, and a cancelled job loses little
 UNKNOWN_WORKERS = 8  # of an executor that does not tell
 POLL_SECONDS = 0.05
 
+_stops: dict[str, threading.Event] = {}  # of this process's jobs: threads that work for one end when it is set
 _engines: dict[tuple[object, ...], tuple[Engine, threading.Lock]] = {}
 
 
@@ -80,10 +83,12 @@ def _run_elsewhere(
     parts = list(_parts(units, share))
     options = options | {"threads": options["threads"] or 1}
     futures: list[Future[list[ExperimentResult]]] = []
+    token, stop = str(uuid.uuid4()), threading.Event()
+    _stops[token] = stop
     try:
         for part in parts:
             bare = [replace(unit, prepared=replace(unit.prepared, header={})) for unit in part]
-            futures.append(executor.submit(run_part, bare, options, seed))
+            futures.append(executor.submit(run_part, bare, options, seed, token))
         for part, future in zip(parts, futures, strict=True):
             while not wait([future], timeout=POLL_SECONDS).done:
                 check()
@@ -92,6 +97,8 @@ def _run_elsewhere(
                 result.header = header
                 yield result
     finally:
+        stop.set()
+        del _stops[token]
         for future in futures:
             future.cancel()
 
@@ -114,13 +121,29 @@ def _parts(units: list[Unit], share: int) -> Iterator[list[Unit]]:
         yield part
 
 
-def run_part(units: list[Unit], options: dict[str, Any], seed: int) -> list[ExperimentResult]:
-    """What a worker does: the rows of ``units`` on an engine of its own process."""
+def run_part(units: list[Unit], options: dict[str, Any], seed: int, token: str) -> list[ExperimentResult]:
+    """What a worker does: the rows of ``units`` on an engine of its own process.
+
+    Args:
+        units: parts of the job's.
+        options: checked.
+        seed: of the job.
+        token: of the job; a thread of the job's own process stops with it.
+
+    Raises:
+        CancelledError: the job has ended.
+    """
+    stop = _stops.get(token, threading.Event())
+
+    def check() -> None:
+        if stop.is_set():
+            raise CancelledError("the job of this part has ended")
+
     key = (os.getpid(), options["engine"], options["threads"], options["max_memory_bytes"])
     if key not in _engines:
         made = engines.select(key[1], threads=options["threads"], max_memory_bytes=options["max_memory_bytes"])
         _engines.setdefault(key, (made, threading.Lock()))
     engine, turn = _engines[key]
     with nullcontext() if engine.name == "cpu" else turn:  # host memory is shared by threads, a device's is not
-        setting = Setting(options, seed, engine, engine.device(), options["threads"], lambda: None)
+        setting = Setting(options, seed, engine, engine.device(), options["threads"], check)
         return list(run_units(units, setting))

@@ -10,7 +10,7 @@ ROOT = Path(__file__).parents[1]
 
 # module: (modules of the package it may import, third parties it may import)
 RULES = {
-    "__init__": ({"backend", "instructions"}, set()),
+    "__init__": ({"backend", "gradient", "instructions", "primitives"}, set()),
     "__main__": ({"cli"}, set()),
     "cli": ({"backend", "source", "compare", "bench", "bench_report", "errors"}, {"typer", "rich", "qiskit"}),
     "source": ({"circuits", "errors"}, {"qiskit"}),
@@ -41,7 +41,7 @@ RULES = {
         | {"job", "options", "workers"},
         {"qiskit"},
     ),
-    "workers": ({"batch", "engine", "stack", "cost"}, {"qiskit"}),
+    "workers": ({"batch", "engine", "stack", "cost", "errors"}, {"qiskit"}),
     "batch": (
         {"bindings", "template", "stack", "prepare", "execute", "engine", "sampling", "vectors", "cost", "ops"},
         {"numpy", "qiskit"},
@@ -57,10 +57,21 @@ RULES = {
     ),
     "job": ({"errors"}, {"qiskit"}),
     "options": ({"engine", "sampling", "errors"}, {"numpy", "qiskit"}),
-    "primitives": (
-        {"backend", "lower", "execute", "engine", "plan", "sampling", "gates", "errors"},
+    "primitives": ({"backend", "estimate", "job", "sampling", "errors"}, {"numpy", "qiskit"}),
+    "estimate": (
+        {"evaluate", "observables", "stack", "prepare", "plan", "engine", "sampling", "gates", "ops"},
         {"numpy", "qiskit"},
     ),
+    "gradient": (
+        {"evaluate", "observables", "bindings", "stack", "plan", "engine", "explain", "cost", "errors"},
+        {"numpy", "qiskit"},
+    ),
+    "evaluate": (
+        {"observables", "template", "stack", "execute", "lower", "link", "plan", "engine", "cost", "op_list", "ops"}
+        | {"errors"},
+        {"numpy", "qiskit"},
+    ),
+    "observables": ({"errors", "_cpu"}, {"numpy", "qiskit"}),
     "lower": ({"expand", "site", "gates", "op_list", "ops", "errors", "_cpu"}, {"numpy", "qiskit"}),
     "expand": ({"site", "slots", "gates", "ops", "errors", "_cpu"}, {"numpy", "qiskit"}),
     "site": ({"errors"}, {"qiskit"}),

@@ -25,7 +25,7 @@ def evs_of(*pub, **options):
     return EstimatorV2(OzakiBackend(**options)).run([pub]).result()[0].data.evs
 
 
-@pytest.mark.filterwarnings("ignore::scipy.sparse.SparseEfficiencyWarning")  # Qiskit's exact matrix of an evolution is a sparse exponential
+@pytest.mark.filterwarnings("ignore::scipy.sparse.SparseEfficiencyWarning")  # Qiskit's matrix of an evolution
 @pytest.mark.parametrize("batch", range(4))
 def test_exact_values_equal_dense_linear_algebra(rng, batch):
     for _ in range(PAIRS // 4):
