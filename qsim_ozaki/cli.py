@@ -1,4 +1,4 @@
-"""The command line: ``qsim-ozaki run, plan, compare, bench``.
+"""The command line: ``qsim-ozaki run, plan, compare, batch, bench, doctor``.
 
 In: arguments. Out: text on stdout, one line on stderr and exit code 1 where something is wrong.
 It computes nothing: it calls the public names and prints what they return.
@@ -10,7 +10,9 @@ import json
 import os
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -55,8 +57,10 @@ def run(
     as_json: AsJson = False,
 ) -> None:
     """Runs a circuit and shows a histogram of its outcomes."""
+    from qsim_ozaki.source import has_measurement
+
     circuit = _load(file)
-    measured = _has_measurement(circuit)
+    measured = has_measurement(circuit)
     if not measured:
         circuit = circuit.measure_all(inplace=False)
     backend = _backend(engine=engine, precision=precision, arithmetic=arithmetic, threads=threads)
@@ -121,6 +125,35 @@ def compare(
         typer.echo(comparison_text(circuit.name, comparison))
     if comparison.divergence is not None or not comparison.largest_difference <= tolerance:
         raise typer.Exit(2)
+
+
+@app.command()
+def batch(
+    files: Annotated[list[str], typer.Argument(metavar="FILE...", help="As for run, or QPY with free parameters.")],
+    output: Annotated[str, typer.Option(metavar="FILE", help="JSON lines, one per row; or .parquet, with pyarrow.")],
+    grid: Annotated[list[str] | None, typer.Option(help="name=first:last:count, or name=values; repeatable.")] = None,
+    parameters: Annotated[str | None, typer.Option(metavar="FILE", help="Rows: .csv with names, or .json.")] = None,
+    shots: Annotated[int, typer.Option(help="Samples to draw of each row.")] = 1024,
+    seed: Annotated[int | None, typer.Option(help="Seed of all rows; a resumed batch keeps its own.")] = None,
+    processes: Annotated[int, typer.Option(min=0, help="Worker processes; 0 for none.")] = 0,
+    engine: Engine = None,
+    precision: Precision = None,
+    threads: Threads = None,
+) -> None:
+    """Runs every circuit at every row of parameters and writes each result as it comes.
+
+    Run the same command again after a break: rows that the output holds are kept, the others follow.
+    """
+    from qsim_ozaki import sweep
+    from qsim_ozaki.source import has_measurement
+
+    loaded = [_load(file) for file in files]
+    circuits = [each if has_measurement(each) else each.measure_all(inplace=False) for each in loaded]
+    rows = sweep.read_rows(Path(parameters)) if parameters else sweep.grid_rows(grid or [])
+    backend = _backend(engine=engine, precision=precision, threads=threads, shots=shots, seed_simulator=seed)
+    with _rows_progress() as progress:
+        count = sweep.run_sweep(sweep.make_sweep(circuits, rows), Path(output), backend, processes, progress)
+    typer.echo(f"{output}: {count} rows run")
 
 
 @app.command()
@@ -216,15 +249,6 @@ def _backend(**options: Any) -> OzakiBackend:
     return OzakiBackend(**{name: value for name, value in options.items() if value is not None})
 
 
-def _has_measurement(circuit: QuantumCircuit) -> bool:
-    """Whether ``circuit`` measures anywhere, control flow included."""
-    for instruction in circuit.data:
-        blocks = getattr(instruction.operation, "blocks", ())
-        if instruction.operation.name == "measure" or any(_has_measurement(block) for block in blocks):
-            return True
-    return False
-
-
 def _wait(job: JobV1, backend: OzakiBackend, circuit: QuantumCircuit) -> Result:
     """The job's result; a progress bar while a long run lasts, Ctrl-C cancels it."""
     started, pause = time.perf_counter(), 0.001
@@ -256,6 +280,18 @@ def _show_progress(job: JobV1, predicted_seconds: float, started: float) -> None
             time.sleep(0.1)
 
 
+@contextmanager
+def _rows_progress() -> Iterator[Callable[[int, int], None]]:
+    """What to call with rows done and all rows; a bar on stderr."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("rows"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("rows", total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
 def _engine_of(metadata: Mapping[str, Any]) -> str:
     """`` on the cpu engine``, where the result says so."""
     return f" on the {metadata['engine']} engine" if "engine" in metadata else ""
@@ -275,13 +311,9 @@ def _complex(value: complex) -> str:
 
 def _print_json(record: Mapping[str, Any]) -> None:
     """``record`` as JSON: complex numbers as [real, imaginary], anything else unknown as its text."""
+    from qsim_ozaki.jsonable import to_jsonable
 
-    def convert(value: object) -> object:
-        if isinstance(value, complex):
-            return [value.real, value.imag]
-        return value.item() if hasattr(value, "item") else str(value)
-
-    typer.echo(json.dumps(record, indent=2, default=convert))
+    typer.echo(json.dumps(to_jsonable(record), indent=2))
 
 
 if __name__ == "__main__":

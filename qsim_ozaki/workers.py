@@ -51,7 +51,18 @@ class Work:
 
 
 def run_all(units: list[Unit], work: Work, seed: int, check: Callable[[], None]) -> list[ExperimentResult]:
-    """The results of all rows, in order.
+    """The results of `stream_all`; tells ``work.progress`` of each."""
+    total = sum(unit.num_rows for unit in units)
+    results: list[ExperimentResult] = []
+    for result in stream_all(units, work, seed, check):
+        results.append(result)
+        if work.progress is not None:
+            work.progress(len(results), total)
+    return results
+
+
+def stream_all(units: list[Unit], work: Work, seed: int, check: Callable[[], None]) -> Iterator[ExperimentResult]:
+    """The results of all rows, in order, as they come.
 
     Args:
         units: of the job.
@@ -59,18 +70,10 @@ def run_all(units: list[Unit], work: Work, seed: int, check: Callable[[], None])
         seed: of the job.
         check: called now and then; what it raises ends the job.
     """
-    total = sum(unit.num_rows for unit in units)
-    if work.executor is None:
-        threads = num_threads(work.options["threads"])
-        arriving = run_units(units, Setting(work.options, seed, work.engine, work.device, threads, check))
-    else:
-        arriving = _run_elsewhere(units, work.executor, work.options, seed, check)
-    results: list[ExperimentResult] = []
-    for result in arriving:
-        results.append(result)
-        if work.progress is not None:
-            work.progress(len(results), total)
-    return results
+    if work.executor is not None:
+        return _run_elsewhere(units, work.executor, work.options, seed, check)
+    threads = num_threads(work.options["threads"])
+    return run_units(units, Setting(work.options, seed, work.engine, work.device, threads, check))
 
 
 def _run_elsewhere(
@@ -79,7 +82,7 @@ def _run_elsewhere(
     """Hands parts to ``executor``; headers stay here, for they may hold what cannot be sent."""
     workers = getattr(executor, "_max_workers", None) or getattr(executor, "num_workers", None) or UNKNOWN_WORKERS
     rows = sum(unit.num_rows for unit in units)
-    share = -(-rows // (PARTS_PER_WORKER * workers))
+    share = max(1, -(-rows // (PARTS_PER_WORKER * workers)))
     parts = list(_parts(units, share))
     options = options | {"threads": options["threads"] or 1}
     futures: list[Future[list[ExperimentResult]]] = []
