@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from qsim_ozaki.gradient import expectation_gradient as expectation_gradient
     from qsim_ozaki.instructions import SaveStatevector as SaveStatevector
     from qsim_ozaki.instructions import save_statevector as save_statevector
+    from qsim_ozaki.jsonable import to_jsonable as to_jsonable
+    from qsim_ozaki.plots import plot_counts as plot_counts
     from qsim_ozaki.primitives import EstimatorV2 as EstimatorV2
     from qsim_ozaki.primitives import SamplerV2 as SamplerV2
 
@@ -21,7 +23,9 @@ _HOME = {
     "SamplerV2": "primitives",
     "SaveStatevector": "instructions",
     "expectation_gradient": "gradient",
+    "plot_counts": "plots",
     "save_statevector": "instructions",
+    "to_jsonable": "jsonable",
 }
 __all__ = [
     "EstimatorV2",
@@ -29,7 +33,9 @@ __all__ = [
     "SamplerV2",
     "SaveStatevector",
     "expectation_gradient",
+    "plot_counts",
     "save_statevector",
+    "to_jsonable",
 ]
 
 # In a checkout that is not installed, kernels/ and circuits/ lie beside the package, not in it.

@@ -54,6 +54,7 @@ def run(
     arithmetic: Arithmetic = None,
     threads: Threads = None,
     top: Annotated[int, typer.Option(help="Outcomes to show.")] = 16,
+    plot: Annotated[str | None, typer.Option(metavar="FILE.png", help="The counts as a picture.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Runs a circuit and shows a histogram of its outcomes."""
@@ -70,6 +71,10 @@ def run(
     seconds = time.perf_counter() - start
     counts = result.get_counts()
     metadata = getattr(result.results[0], "metadata", {}) or {}
+    if plot:
+        from qsim_ozaki.plots import plot_counts
+
+        plot_counts(counts, plot)
     if as_json:
         record = {"circuit": circuit.name, "num_qubits": circuit.num_qubits, "shots": shots, "seed": seed}
         _print_json(record | {"seconds": seconds, "counts": dict(counts), "metadata": dict(metadata)})
@@ -185,6 +190,35 @@ def bench(
     bench_report.write(report, json_file, markdown, plot)
     bench_report.show(report)
     if report.disagreements:
+        raise typer.Exit(2)
+
+
+@app.command()
+def doctor(as_json: AsJson = False) -> None:
+    """Shows what there is to run on, checks every engine and path, and says what to do where something is missing.
+
+    Exit code 2 if a check fails.
+    """
+    from dataclasses import asdict
+
+    from qsim_ozaki.doctor import FAILED, examine
+
+    if as_json:
+        findings = list(examine())
+        _print_json({"findings": [asdict(finding) for finding in findings]})
+    else:
+        from rich.console import Console
+        from rich.markup import escape
+        from rich.table import Table
+
+        table = Table("what", "state", "found", "what to do", box=None, pad_edge=False)
+        findings = []
+        for finding in examine():
+            findings.append(finding)
+            color = {"ok": "green", "absent": "yellow"}.get(finding.state, "red")
+            table.add_row(finding.what, f"[{color}]{finding.state}[/]", escape(finding.detail), escape(finding.remedy))
+        Console().print(table)
+    if any(finding.state == FAILED for finding in findings):
         raise typer.Exit(2)
 
 

@@ -10,9 +10,19 @@ ROOT = Path(__file__).parents[1]
 
 # module: (modules of the package it may import, third parties it may import)
 RULES = {
-    "__init__": ({"backend", "gradient", "instructions", "primitives"}, set()),
+    "__init__": ({"backend", "gradient", "instructions", "jsonable", "plots", "primitives"}, set()),
     "__main__": ({"cli"}, set()),
-    "cli": ({"backend", "source", "compare", "bench", "bench_report", "errors"}, {"typer", "rich", "qiskit"}),
+    "cli": (
+        {"backend", "source", "compare", "bench", "bench_report", "doctor", "jsonable", "plots", "sweep", "errors"},
+        {"typer", "rich", "qiskit"},
+    ),
+    "sweep": ({"backend", "batch", "workers", "jsonable", "sampling", "errors"}, {"numpy", "pyarrow", "qiskit"}),
+    "doctor": (
+        {"backend", "gradient", "engine", "cpu", "cpu_calibrate", "explain", "errors", "_cpu"},
+        {"numpy", "qiskit"},
+    ),
+    "plots": ({"errors"}, {"matplotlib"}),
+    "jsonable": (set(), {"numpy"}),
     "source": ({"circuits", "errors"}, {"qiskit"}),
     "compare": ({"backend", "instructions", "errors"}, {"numpy", "qiskit", "qiskit_aer"}),
     "bench": ({"bench_process", "bench_record", "circuits", "peers", "errors"}, set()),

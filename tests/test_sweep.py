@@ -165,7 +165,16 @@ def test_a_killed_batch_resumes_without_losing_or_doubling_a_row(tmp_path, rng, 
     file = save(circuit, tmp_path / "ansatz.qpy")
 
     def command(out):
-        start = [sys.executable, "-P", "-m", "qsim_ozaki.cli", "batch", file, "--parameters", str(tmp_path / "rows.json")]
+        start = [
+            sys.executable,
+            "-P",
+            "-m",
+            "qsim_ozaki.cli",
+            "batch",
+            file,
+            "--parameters",
+            str(tmp_path / "rows.json"),
+        ]
         return [*start, "--shots", "10", "--seed", "9", "--processes", str(processes), "--output", str(out)]
 
     undisturbed, killed = tmp_path / "undisturbed.jsonl", tmp_path / "killed.jsonl"
