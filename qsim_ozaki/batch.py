@@ -180,7 +180,7 @@ def _outcome(
     reads = [(qubit_of[bit], place) for place, bit in enumerate(asked.layout) if bit in qubit_of]
     outcomes = sampling.read_outcomes(samples, reads, 0, asked.memory)
     memory = None if not asked.memory else sampling.total_memory([outcomes], np.random.default_rng(0))
-    return dict(zip(outcomes.labels, outcomes.counts.tolist(), strict=True)), memory, saved
+    return sampling.total_counts([outcomes]), memory, saved
 
 
 def _with_parameters(result: ExperimentResult, unit: Unit, values: NDArray[np.float64]) -> ExperimentResult:

@@ -355,3 +355,12 @@ def test_t63_overhead_of_small_circuits():
     print(f"{1e3 * batch:.3f} ms in a batch, {1e3 * single:.3f} ms alone")
     assert batch < 0.3e-3 * SLACK
     assert single < 1e-3 * SLACK
+
+
+def test_t64_a_million_shots_of_22_qubits_with_memory(rng):
+    circuit = QuantumCircuit(22)
+    circuit.h(range(22))
+    circuit.measure_all()
+    backend = OzakiBackend(seed_simulator=1)
+    seconds = best_seconds(lambda: backend.run(circuit, shots=10**6, memory=True).result(), 3)
+    assert seconds < 1 * SLACK
