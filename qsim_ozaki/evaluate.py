@@ -6,7 +6,7 @@ knows no observable's weights.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -19,11 +19,11 @@ from qsim_ozaki.cost import Device
 from qsim_ozaki.engine import Engine
 from qsim_ozaki.errors import LoweringError
 from qsim_ozaki.execute import Request, execute
-from qsim_ozaki.link import Code, link
+from qsim_ozaki.link import Code, Segment, link
 from qsim_ozaki.lower import lower
 from qsim_ozaki.observables import Frame
 from qsim_ozaki.op_list import OpList
-from qsim_ozaki.ops import Measure, Op, Program, Reset, Save
+from qsim_ozaki.ops import Initialize, Measure, Op, Program, Save
 from qsim_ozaki.plan import PlanOptions
 from qsim_ozaki.stack import is_stackable, pieces, run_stack, stack_program
 from qsim_ozaki.template import Template, Values, make_template
@@ -74,10 +74,13 @@ class Evaluator:
             )
 
     def joined_ops(self) -> OpList:
-        """All operators, slots included, in order."""
+        """The operators that the final state depends on, slots included, in order."""
         joined = OpList()
-        for segment in self.code.segments:
-            joined.extend(segment.ops)
+        for item in self.code.items:
+            if isinstance(item, Segment):
+                joined.extend(item.ops)
+            elif isinstance(item, Initialize) and len(item.qubits) == self.num_qubits:
+                joined = OpList()  # the whole state is written anew
         return joined
 
 
@@ -95,23 +98,34 @@ def make_evaluator(circuit: QuantumCircuit) -> Evaluator | None:
     measured = _measured_at_the_end(program)
     final = Save("statevector", LABEL, tuple(range(program.num_qubits)))
     body = (*(item for item in program.body if not isinstance(item, (Measure, Save))), final)
-    place = [-1] * circuit.num_qubits
-    for qubit, index in enumerate(program.active):
-        place[index] = qubit
-    return Evaluator(link(replace(program, body=body)), template, Frame(tuple(place), measured))
-
-
-def _measured_at_the_end(program: Program) -> frozenset[int]:
-    """The qubits that ``program`` measures, all of which can wait for its end."""
-    code = link(replace(program, body=tuple(item for item in program.body if not isinstance(item, Save))))
-    early = any(code.collapses_at(index) for index in range(len(code.items)))
-    known = all(isinstance(item, (Op, OpList, Measure, Save)) or hasattr(item, "vector") for item in program.body)
-    if early or not known or any(isinstance(item, Reset) for item in program.body):
+    code = link(replace(program, body=body))
+    if measured is None or any(code.collapses_at(index) for index in range(len(code.items))):
         raise LoweringError(
             f"circuit {program.name!r} measures, resets or branches before its end, so it has no one final state. "
             f"Use BackendEstimatorV2(backend=OzakiBackend()), which samples, or move the measurements to the end."
         )
-    return frozenset(qubit for item in program.body if isinstance(item, Measure) for qubit in item.qubits)
+    place = [-1] * circuit.num_qubits
+    for qubit, index in enumerate(program.active):
+        place[index] = qubit
+    return Evaluator(code, template, Frame(tuple(place), measured))
+
+
+def _measured_at_the_end(program: Program) -> frozenset[int] | None:
+    """The qubits that ``program`` measures, None where something changes one later, or there is more than operators."""
+    measured: set[int] = set()
+    changed: set[int] = set()
+    for item in reversed(program.body):
+        if isinstance(item, Measure):
+            if changed & set(item.qubits):
+                return None
+            measured |= set(item.qubits)
+        elif isinstance(item, (Op, Sequence)):
+            changed |= OpList.of([item] if isinstance(item, Op) else item).changed_qubits()
+        elif isinstance(item, Initialize):
+            changed |= set(item.qubits)
+        elif not isinstance(item, Save):
+            return None
+    return frozenset(measured)
 
 
 def final_vector(

@@ -161,9 +161,15 @@ def test_what_an_estimator_refuses():
     circuit = QuantumCircuit(1, 1)
     circuit.h(0)
     circuit.measure(0, 0)
-    circuit.h(0)
-    with pytest.raises(LoweringError, match="no one final state"):
-        evs_of(circuit, "Z")
+    early, reset, branch, prepared = circuit.copy(), circuit.copy(), circuit.copy(), circuit.copy()
+    early.h(0)
+    reset.reset(0)
+    prepared.initialize([0, 1], 0)
+    with branch.if_test((circuit.clbits[0], 1)):
+        branch.x(0)
+    for each in (early, reset, branch, prepared):
+        with pytest.raises(LoweringError, match="no one final state"):
+            evs_of(each, "Z")
     with pytest.raises(OptionError, match=r"precision=-0\.1 is not allowed"):
         EstimatorV2(default_precision=-0.1)
     with pytest.raises(OptionError, match="seed"):
