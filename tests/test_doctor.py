@@ -22,7 +22,7 @@ def run(arguments, code):
     assert left.value.code == code
 
 
-def test_the_doctor_checks_every_path_and_says_what_is_missing(capsys):
+def test_t57_the_doctor_checks_every_path_and_says_what_is_missing(capsys):
     run(["doctor", "--json"], 0)
     findings = json.loads(capsys.readouterr().out)["findings"]
     by_name = {finding["what"]: finding for finding in findings}

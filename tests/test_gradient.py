@@ -99,7 +99,7 @@ def test_wide_gradients_equal_differences(rng, num_qubits):
     assert value == pytest.approx(exact_value(circuit, observable, values), abs=1e-12)
 
 
-def test_rows_and_mappings(rng):
+def test_t29_rows_and_mappings(rng):
     angles = ParameterVector("p", 12)  # p[10] before p[2] in the alphabet
     circuit = QuantumCircuit(3)
     for index, angle in enumerate(angles):
