@@ -32,6 +32,7 @@ from qsim_ozaki.job import OzakiJob
 from qsim_ozaki.options import BackendOptions, checked
 from qsim_ozaki.prepare import Prepared, amplitude_updates, check_capacity, max_qubits, plan_options, prepare
 from qsim_ozaki.program_plan import ProgramPlan, plan_program
+from qsim_ozaki.result import OzakiResult
 from qsim_ozaki.workers import Work, run_all
 
 __all__ = ["Estimate", "OzakiBackend", "SaveStatevector", "save_statevector"]
@@ -253,7 +254,7 @@ class OzakiBackend(BackendV2):  # type: ignore[misc]
         start = datetime.now(UTC)
         results = run_all(units, work, seed, check)
         end = datetime.now(UTC)
-        return Result(
+        return OzakiResult(
             backend_name=self.name,
             backend_version=self.backend_version,
             job_id=job_id,

@@ -14,10 +14,11 @@ from bell import bell
 from distribution import assert_follows
 from parametric import parametric_circuit
 from qiskit import ClassicalRegister, QuantumCircuit, QuantumRegister
-from qiskit.circuit import Parameter, ParameterVector
+from qiskit.circuit import Clbit, Parameter, ParameterVector
 from qiskit.circuit.library import HamiltonianGate, efficient_su2
 from qiskit.providers import JobStatus
 from qiskit.quantum_info import Statevector
+from qiskit.result import Result
 
 from qsim_ozaki import OzakiBackend
 from qsim_ozaki.errors import CancelledError, EngineError, LoweringError, OptionError, TimeLimitError
@@ -341,9 +342,9 @@ def test_t62_a_thousand_rows_are_ten_times_as_fast_as_a_loop_on_aer(rng):
 
     def loop():
         for row in some:
-            aer.run(circuit.assign_parameters(row), shots=1000).result()
+            aer.run(circuit.assign_parameters(row), shots=1000).result().get_counts()
 
-    ours = best_seconds(lambda: backend.run(circuit, parameter_binds=values, shots=1000).result(), 3)
+    ours = best_seconds(lambda: backend.run(circuit, parameter_binds=values, shots=1000).result().get_counts(), 3)
     assert ours / 1000 < best_seconds(loop, 3) / 20 / 10 * SLACK
 
 
@@ -364,3 +365,29 @@ def test_t64_a_million_shots_of_22_qubits_with_memory(rng):
     backend = OzakiBackend(seed_simulator=1)
     seconds = best_seconds(lambda: backend.run(circuit, shots=10**6, memory=True).result(), 3)
     assert seconds < 1 * SLACK
+
+
+@pytest.mark.parametrize("sizes", [[5], [1, 0, 4], [2, 3], []])
+def test_counts_are_those_that_qiskit_formats(rng, sizes):
+    loose = [] if sizes else [[Clbit() for _ in range(3)]]
+    registers = [ClassicalRegister(size, f"r{index}") for index, size in enumerate(sizes)]
+    circuit = QuantumCircuit(QuantumRegister(5), *loose, *registers)
+    for qubit in range(5):
+        circuit.ry(rng.uniform(0, np.pi), qubit)
+    circuit.measure(range(circuit.num_clbits), range(circuit.num_clbits))
+    result = OzakiBackend().run([circuit, bell()]).result()
+    for index in range(2):
+        ours, theirs = result.get_counts(index), Result.get_counts(result, index)
+        assert ours == theirs
+        assert ours.hex_outcomes() == theirs.hex_outcomes()
+        assert ours.int_outcomes() == theirs.int_outcomes()
+        assert ours.creg_sizes == theirs.creg_sizes
+        assert ours.shots() == 1024
+    assert result.get_counts() == [result.get_counts(0), result.get_counts(circuits_name(result, 1))]
+    state = QuantumCircuit(1)
+    state.h(0)
+    assert OzakiBackend().run(state).result().get_counts() == {"0": 0.5, "1": 0.5}
+
+
+def circuits_name(result, index):
+    return result.results[index].header["name"]

@@ -48,7 +48,7 @@ RULES = {
     "peers": ({"errors"}, {"numpy", "qiskit"}),
     "backend": (
         {"batch", "engine", "program_plan", "prepare", "sampling", "instructions", "gates", "cost", "errors"}
-        | {"job", "options", "workers"},
+        | {"job", "options", "result", "workers"},
         {"qiskit"},
     ),
     "workers": ({"batch", "engine", "stack", "cost", "errors"}, {"qiskit"}),
@@ -56,6 +56,7 @@ RULES = {
         {"bindings", "template", "stack", "prepare", "execute", "engine", "sampling", "vectors", "cost", "ops"},
         {"numpy", "qiskit"},
     ),
+    "result": (set(), {"qiskit"}),
     "bindings": ({"errors"}, {"numpy", "qiskit"}),
     "template": ({"angles", "slots", "link", "op_list", "gates", "ops", "errors"}, {"numpy", "qiskit"}),
     "angles": ({"gates"}, {"numpy"}),
