@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from qsim_ozaki.backend import OzakiBackend as OzakiBackend
+    from qsim_ozaki.gradient import expectation_gradient as expectation_gradient
     from qsim_ozaki.instructions import SaveInstruction as SaveInstruction
     from qsim_ozaki.instructions import SaveStatevector as SaveStatevector
     from qsim_ozaki.instructions import SetStatevector as SetStatevector
@@ -22,10 +23,15 @@ if TYPE_CHECKING:
     from qsim_ozaki.instructions import save_statevector as save_statevector
     from qsim_ozaki.instructions import save_statevector_dict as save_statevector_dict
     from qsim_ozaki.instructions import set_statevector as set_statevector
+    from qsim_ozaki.jsonable import to_jsonable as to_jsonable
+    from qsim_ozaki.plots import plot_counts as plot_counts
+    from qsim_ozaki.primitives import EstimatorV2 as EstimatorV2
+    from qsim_ozaki.primitives import SamplerV2 as SamplerV2
 
 # module: its public names
 _PUBLIC = {
     "backend": ("OzakiBackend",),
+    "gradient": ("expectation_gradient",),
     "instructions": (
         "SaveInstruction",
         "SaveStatevector",
@@ -42,6 +48,9 @@ _PUBLIC = {
         "save_statevector_dict",
         "set_statevector",
     ),
+    "jsonable": ("to_jsonable",),
+    "plots": ("plot_counts",),
+    "primitives": ("EstimatorV2", "SamplerV2"),
 }
 _HOMES = {name: module for module, names in _PUBLIC.items() for name in names}
 __all__ = list(_HOMES)

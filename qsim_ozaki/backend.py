@@ -8,7 +8,8 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from concurrent.futures import Executor
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import Any
@@ -16,29 +17,23 @@ from typing import Any
 from qiskit import QuantumCircuit
 from qiskit.providers import BackendV2
 from qiskit.result import Result
+from qiskit.result.models import ExperimentResult
 from qiskit.transpiler import Target
 
 from qsim_ozaki import engine as engines
 from qsim_ozaki import sampling
+from qsim_ozaki.batch import Unit, make_units
 from qsim_ozaki.cost import Device
 from qsim_ozaki.engine import Engine
 from qsim_ozaki.errors import LoweringError
-from qsim_ozaki.execute import execute
 from qsim_ozaki.gates import build_target
 from qsim_ozaki.instructions import SAVES, SaveInstruction, SetStatevector
 from qsim_ozaki.job import OzakiJob
 from qsim_ozaki.options import BackendOptions, checked
-from qsim_ozaki.prepare import (
-    Prepared,
-    amplitude_updates,
-    check_capacity,
-    experiment,
-    max_qubits,
-    plan_options,
-    prepare,
-    request,
-)
+from qsim_ozaki.prepare import Prepared, amplitude_updates, check_capacity, max_qubits, plan_options, prepare
 from qsim_ozaki.program_plan import ProgramPlan, plan_program
+from qsim_ozaki.result import OzakiResult
+from qsim_ozaki.workers import Work, run_all
 
 __all__ = ["Estimate", "OzakiBackend"]
 
@@ -138,37 +133,51 @@ class OzakiBackend(BackendV2):  # type: ignore[misc]
         """
         self._options.update_options(**fields)
 
-    def run(self, run_input: QuantumCircuit | Iterable[QuantumCircuit], **options: Any) -> OzakiJob:
+    def run(
+        self,
+        run_input: QuantumCircuit | Iterable[QuantumCircuit],
+        *,
+        parameter_binds: object = None,
+        executor: Executor | None = None,
+        progress: Callable[[int, int], None] | None = None,
+        timeout: float | None = None,
+        **options: Any,
+    ) -> OzakiJob:
         """Starts a job. Every circuit is translated and its memory checked before this returns.
 
         Args:
             run_input: a circuit, or several.
+            parameter_binds: rows of parameters, each of which makes one result: per circuit a mapping from parameters
+                to values or lists of values, or an array ``(rows, parameters)``. The circuit is translated once.
+            executor: runs parts of the rows: threads, processes, an mpi4py pool. Each part has one thread, unless
+                ``threads`` says otherwise. It is not shut down.
+            progress: called with the rows done and all rows, in the job's thread.
+            timeout: seconds after which the job stops with a `TimeLimitError`.
             options: override the backend's options for this run.
 
         Returns:
-            A running job. Circuit i draws from a random stream that depends on the seed and i alone.
+            A running job. Row i draws from a random stream that depends on the seed and i alone.
 
         Raises:
             OptionError: an option is unknown, not allowed, or does not suit a circuit.
             LoweringError: a circuit cannot be translated.
             CapacityError: a state does not fit.
         """
-        used = self._merged(options)
+        used = self.merged_options(options)
         circuits = [run_input] if isinstance(run_input, QuantumCircuit) else list(run_input)
         if not circuits:
             raise LoweringError("run() got no circuits. Pass a circuit or a list of at least one.")
-        ready = [prepare(circuit, used) for circuit in circuits]
-        engine, turn = self._engine(used)
+        units = make_units(circuits, parameter_binds, used)
+        engine, turn = self.engine(used)
         device = engine.device()
-        for prepared in ready:
-            check_capacity(prepared, device, used["precision"])
+        for unit in units:
+            check_capacity(unit.prepared, device, used["precision"])
 
         def work(check: Callable[[], None], job_id: str) -> Result:
-            return self._result(ready, engine, device, used, (check, job_id))
+            return self._result(units, Work(engine, device, used, executor, progress), check, job_id)
 
-        job = OzakiJob(self, work, turn)
-        few_shots = used["shots"] is None or used["shots"] <= SHORT_JOB_SHOTS
-        job.submit(short=few_shots and sum(map(amplitude_updates, ready)) <= SHORT_JOB_UPDATES)
+        job = OzakiJob(self, work, turn, timeout)
+        job.submit(short=executor is None and _is_short(units, used["shots"]))
         return job
 
     def plan(self, circuit: QuantumCircuit, **options: Any) -> ProgramPlan:
@@ -193,20 +202,21 @@ class OzakiBackend(BackendV2):  # type: ignore[misc]
             needed_bytes=prepared.needed_bytes,
             available_bytes=device.memory_bytes,
             fits=prepared.needed_bytes <= device.memory_bytes,
-            max_qubits=max_qubits(device, self._merged(options)["precision"]),
+            max_qubits=max_qubits(device, self.merged_options(options)["precision"]),
             predicted_seconds=planned.prediction.seconds,
         )
 
-    def _merged(self, options: dict[str, Any]) -> dict[str, Any]:
+    def merged_options(self, options: dict[str, Any]) -> dict[str, Any]:
+        """The backend's options, overridden by ``options``, which are checked."""
         return dict(self._options.items()) | checked(options)
 
     def _planned(self, circuit: QuantumCircuit, options: dict[str, Any]) -> tuple[Prepared, ProgramPlan, Device]:
-        used = self._merged(options)
-        device = self._engine(used)[0].device()
+        used = self.merged_options(options)
+        device = self.engine(used)[0].device()
         prepared = prepare(circuit, used)
         return prepared, plan_program(prepared.code, device, plan_options(used)), device
 
-    def _engine(self, options: dict[str, Any]) -> tuple[Engine, threading.Lock]:
+    def engine(self, options: dict[str, Any]) -> tuple[Engine, threading.Lock]:
         """The engine for ``options``, and the lock by which its jobs take turns; a forked process makes its own."""
         key = (os.getpid(), options["engine"], options["threads"], options["max_memory_bytes"])
         if key not in self._engines:
@@ -214,27 +224,40 @@ class OzakiBackend(BackendV2):  # type: ignore[misc]
             self._engines[key] = (engine, threading.Lock())
         return self._engines[key]
 
-    def _result(
+    def results(
         self,
-        ready: list[Prepared],
-        engine: Engine,
-        device: Device,
+        circuits: list[QuantumCircuit],
+        parameter_binds: object,
         options: dict[str, Any],
-        job: tuple[Callable[[], None], str],
-    ) -> Result:
-        """Runs the circuits one after the other."""
-        check, job_id = job
-        given = options["seed_simulator"]
+        *,
+        first: int = 0,
+        check: Callable[[], None] = lambda: None,
+    ) -> list[ExperimentResult]:
+        """The result of every row, in the caller's thread: for jobs that are made of several runs.
+
+        Args:
+            circuits: as for `run`.
+            parameter_binds: as for `run`.
+            options: override the backend's.
+            first: index of the first row, for its random stream.
+            check: called now and then; what it raises ends the run.
+        """
+        used = self.merged_options(options)
+        units = [replace(unit, first=unit.first + first) for unit in make_units(circuits, parameter_binds, used)]
+        engine = self.engine(used)[0]
+        device = engine.device()
+        for unit in units:
+            check_capacity(unit.prepared, device, used["precision"])
+        return run_all(units, Work(engine, device, used), used["seed_simulator"], check)
+
+    def _result(self, units: list[Unit], work: Work, check: Callable[[], None], job_id: str) -> Result:
+        """Runs the rows."""
+        given = work.options["seed_simulator"]
         seed = sampling.fresh_seed() if given is None else given
         start = datetime.now(UTC)
-        results = []
-        for index, prepared in enumerate(ready):
-            check()
-            asked = request(prepared, options, seed, index, device)
-            done = execute(prepared.code, engine, asked, check)
-            results.append(experiment(prepared, done, asked, engine.name))
+        results = run_all(units, work, seed, check)
         end = datetime.now(UTC)
-        return Result(
+        return OzakiResult(
             backend_name=self.name,
             backend_version=self.backend_version,
             job_id=job_id,
@@ -245,3 +268,10 @@ class OzakiBackend(BackendV2):  # type: ignore[misc]
             header={},
             time_taken=(end - start).total_seconds(),
         )
+
+
+def _is_short(units: list[Unit], shots: int | None) -> bool:
+    """Whether a thread would cost more than the job's own work."""
+    updates = sum(unit.num_rows * amplitude_updates(unit.prepared) for unit in units)
+    samples = (shots or 0) * sum(unit.num_rows for unit in units)
+    return updates <= SHORT_JOB_UPDATES and samples <= SHORT_JOB_SHOTS

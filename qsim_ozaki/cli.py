@@ -1,4 +1,4 @@
-"""The command line: ``qsim-ozaki run, plan, compare, bench``.
+"""The command line: ``qsim-ozaki run, plan, compare, batch, bench, doctor``.
 
 In: arguments. Out: text on stdout, one line on stderr and exit code 1 where something is wrong.
 It computes nothing: it calls the public names and prints what they return.
@@ -10,7 +10,9 @@ import json
 import os
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -52,20 +54,27 @@ def run(
     arithmetic: Arithmetic = None,
     threads: Threads = None,
     top: Annotated[int, typer.Option(help="Outcomes to show.")] = 16,
+    plot: Annotated[str | None, typer.Option(metavar="FILE.png", help="The counts as a picture.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Runs a circuit and shows a histogram of its outcomes."""
+    from qsim_ozaki.source import has_measurement
+
     circuit = _load(file)
-    measured = _has_measurement(circuit)
+    measured = has_measurement(circuit)
     if not measured:
         circuit = circuit.measure_all(inplace=False)
     backend = _backend(engine=engine, precision=precision, arithmetic=arithmetic, threads=threads)
     start = time.perf_counter()
-    job = backend.run(circuit, shots=shots, **({} if seed is None else {"seed_simulator": seed}))
+    job = backend.run(circuit, shots=shots, seed_simulator=seed)
     result = _wait(job, backend, circuit)
     seconds = time.perf_counter() - start
     counts = result.get_counts()
     metadata = getattr(result.results[0], "metadata", {}) or {}
+    if plot:
+        from qsim_ozaki.plots import plot_counts
+
+        plot_counts(counts, plot)
     if as_json:
         record = {"circuit": circuit.name, "num_qubits": circuit.num_qubits, "shots": shots, "seed": seed}
         _print_json(record | {"seconds": seconds, "counts": dict(counts), "metadata": dict(metadata)})
@@ -124,6 +133,35 @@ def compare(
 
 
 @app.command()
+def batch(
+    files: Annotated[list[str], typer.Argument(metavar="FILE...", help="As for run, or QPY with free parameters.")],
+    output: Annotated[str, typer.Option(metavar="FILE", help="JSON lines, one per row; or .parquet, with pyarrow.")],
+    grid: Annotated[list[str] | None, typer.Option(help="name=first:last:count, or name=values; repeatable.")] = None,
+    parameters: Annotated[str | None, typer.Option(metavar="FILE", help="Rows: .csv with names, or .json.")] = None,
+    shots: Annotated[int, typer.Option(help="Samples to draw of each row.")] = 1024,
+    seed: Annotated[int | None, typer.Option(help="Seed of all rows; a resumed batch keeps its own.")] = None,
+    processes: Annotated[int, typer.Option(min=0, help="Worker processes; 0 for none.")] = 0,
+    engine: Engine = None,
+    precision: Precision = None,
+    threads: Threads = None,
+) -> None:
+    """Runs every circuit at every row of parameters and writes each result as it comes.
+
+    Run the same command again after a break: rows that the output holds are kept, the others follow.
+    """
+    from qsim_ozaki import sweep
+    from qsim_ozaki.source import has_measurement
+
+    loaded = [_load(file) for file in files]
+    circuits = [each if has_measurement(each) else each.measure_all(inplace=False) for each in loaded]
+    rows = sweep.read_rows(Path(parameters)) if parameters else sweep.grid_rows(grid or [])
+    backend = _backend(engine=engine, precision=precision, threads=threads, shots=shots, seed_simulator=seed)
+    with _rows_progress() as progress:
+        count = sweep.run_sweep(sweep.make_sweep(circuits, rows), Path(output), backend, processes, progress)
+    typer.echo(f"{output}: {count} rows run")
+
+
+@app.command()
 def bench(
     family: Annotated[list[str] | None, typer.Option(help="Family of circuits; repeat for several.")] = None,
     qubits: Annotated[list[int] | None, typer.Option(help="Width; repeat for several. Default 20 and 22.")] = None,
@@ -152,6 +190,35 @@ def bench(
     bench_report.write(report, json_file, markdown, plot)
     bench_report.show(report)
     if report.disagreements:
+        raise typer.Exit(2)
+
+
+@app.command()
+def doctor(as_json: AsJson = False) -> None:
+    """Shows what there is to run on, checks every engine and path, and says what to do where something is missing.
+
+    Exit code 2 if a check fails.
+    """
+    from dataclasses import asdict
+
+    from qsim_ozaki.doctor import FAILED, examine
+
+    if as_json:
+        findings = list(examine())
+        _print_json({"findings": [asdict(finding) for finding in findings]})
+    else:
+        from rich.console import Console
+        from rich.markup import escape
+        from rich.table import Table
+
+        table = Table("what", "state", "found", "what to do", box=None, pad_edge=False)
+        findings = []
+        for finding in examine():
+            findings.append(finding)
+            color = {"ok": "green", "absent": "yellow"}.get(finding.state, "red")
+            table.add_row(finding.what, f"[{color}]{finding.state}[/]", escape(finding.detail), escape(finding.remedy))
+        Console().print(table)
+    if any(finding.state == FAILED for finding in findings):
         raise typer.Exit(2)
 
 
@@ -216,15 +283,6 @@ def _backend(**options: Any) -> OzakiBackend:
     return OzakiBackend(**{name: value for name, value in options.items() if value is not None})
 
 
-def _has_measurement(circuit: QuantumCircuit) -> bool:
-    """Whether ``circuit`` measures anywhere, control flow included."""
-    for instruction in circuit.data:
-        blocks = getattr(instruction.operation, "blocks", ())
-        if instruction.operation.name == "measure" or any(_has_measurement(block) for block in blocks):
-            return True
-    return False
-
-
 def _wait(job: JobV1, backend: OzakiBackend, circuit: QuantumCircuit) -> Result:
     """The job's result; a progress bar while a long run lasts, Ctrl-C cancels it."""
     started, pause = time.perf_counter(), 0.001
@@ -256,6 +314,18 @@ def _show_progress(job: JobV1, predicted_seconds: float, started: float) -> None
             time.sleep(0.1)
 
 
+@contextmanager
+def _rows_progress() -> Iterator[Callable[[int, int], None]]:
+    """What to call with rows done and all rows; a bar on stderr."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("rows"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("rows", total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
 def _engine_of(metadata: Mapping[str, Any]) -> str:
     """`` on the cpu engine``, where the result says so."""
     return f" on the {metadata['engine']} engine" if "engine" in metadata else ""
@@ -275,13 +345,9 @@ def _complex(value: complex) -> str:
 
 def _print_json(record: Mapping[str, Any]) -> None:
     """``record`` as JSON: complex numbers as [real, imaginary], anything else unknown as its text."""
+    from qsim_ozaki.jsonable import to_jsonable
 
-    def convert(value: object) -> object:
-        if isinstance(value, complex):
-            return [value.real, value.imag]
-        return value.item() if hasattr(value, "item") else str(value)
-
-    typer.echo(json.dumps(record, indent=2, default=convert))
+    typer.echo(json.dumps(to_jsonable(record), indent=2))
 
 
 if __name__ == "__main__":

@@ -30,3 +30,7 @@ class EngineError(QsimError, RuntimeError):
 
 class CancelledError(QsimError):
     """The run was cancelled between two steps."""
+
+
+class TimeLimitError(QsimError, TimeoutError):
+    """The run took longer than its timeout and was stopped between two steps."""

@@ -36,6 +36,7 @@ import qsim_ozaki._cpu as _cpu
 from qsim_ozaki.gates import GATE_OF_CLASS, GATES, gate_data, inverse_op, row_op, structured_op
 from qsim_ozaki.ops import EMPTY, ComplexArray, Kind, Op
 from qsim_ozaki.site import Qubits, Site, numbers
+from qsim_ozaki.slots import SlotGate
 
 UNITARITY_TOLERANCE = 1e-8  # Qiskit's own tolerance for UnitaryGate
 MAX_MATRIX_QUBITS = 12  # a matrix asked of an opaque gate: 4096 x 4096 is 256 MiB
@@ -364,4 +365,5 @@ COMPOSITES: dict[Any, Callable[[Any, Qubits, Site], list[Op] | None]] = {
     library.UCRZGate: _multiplexed_rotation,
     library.UCPauliRotGate: _multiplexed_rotation,
     library.PauliEvolutionGate: _pauli_evolution,
+    SlotGate: lambda operation, qubits, _: [operation.op(qubits)],
 }

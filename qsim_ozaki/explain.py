@@ -5,6 +5,7 @@ In: steps with predictions. Out: a table. It decides nothing.
 
 from __future__ import annotations
 
+import html
 import math
 from collections import Counter
 from collections.abc import Sequence
@@ -20,7 +21,28 @@ def explain_steps(
     num_qubits: int, steps: Sequence[Step], totals: Prediction, device: Device, precision: str, memory_bytes: int
 ) -> str:
     """The table of ``steps`` with a line of totals and one on memory."""
-    rows = [HEADER]
+    rows: list[tuple[str, ...]] = [HEADER, *_step_rows(steps)]
+    widths = [max(len(row[k]) for row in rows) for k in range(len(HEADER))]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    lines.insert(1, "  ".join("-" * width for width in widths))
+    return "\n".join([*lines, "", *_summary(num_qubits, totals, device, precision, memory_bytes)])
+
+
+def explain_html(
+    num_qubits: int, steps: Sequence[Step], totals: Prediction, device: Device, precision: str, memory_bytes: int
+) -> str:
+    """The same table as HTML, for notebooks."""
+    head = "".join(f"<th>{cell}</th>" for cell in HEADER)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in _step_rows(steps)
+    )
+    foot = "<br>".join(html.escape(line) for line in _summary(num_qubits, totals, device, precision, memory_bytes))
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><p>{foot}</p>"
+
+
+def _step_rows(steps: Sequence[Step]) -> list[tuple[str, ...]]:
+    """One row of cells per step."""
+    rows: list[tuple[str, ...]] = []
     for number, step in enumerate(steps, 1):
         p = step.prediction
         rows.append(
@@ -36,18 +58,18 @@ def explain_steps(
                 step.reason,
             )
         )
-    widths = [max(len(row[k]) for row in rows) for k in range(len(HEADER))]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-    lines.insert(1, "  ".join("-" * width for width in widths))
+    return rows
+
+
+def _summary(num_qubits: int, totals: Prediction, device: Device, precision: str, memory_bytes: int) -> list[str]:
+    """Totals, and whether the state fits."""
     fits = "fits" if memory_bytes <= device.memory_bytes else "DOES NOT FIT"
-    lines += [
-        "",
+    return [
         f"total: {totals.passes:.1f} passes, {format_bytes(totals.bytes)} moved, {totals.flops / 1e9:.3g} Gflop, "
         f"{format_seconds(totals.seconds)} predicted on {device.name}",
         f"state: {num_qubits} qubits, {precision}, {format_bytes(memory_bytes)}; "
         f"{format_bytes(device.memory_bytes)} available ({fits})",
     ]
-    return "\n".join(lines)
 
 
 def describe(step: Step) -> str:

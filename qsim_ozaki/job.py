@@ -1,6 +1,6 @@
 """The job: work that runs in a thread of its own, can be cancelled between steps, and never hides an error.
 
-In: a function that makes a `Result`. Out: its result, or the error it raised. It knows nothing of circuits.
+In: a function that makes a result. Out: its result, or the error it raised. It knows nothing of circuits.
 """
 
 from __future__ import annotations
@@ -12,14 +12,13 @@ import time
 import uuid
 import weakref
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from qiskit.providers import JobStatus, JobV1
 from qiskit.providers.exceptions import JobTimeoutError
 from qiskit.providers.jobstatus import JOB_FINAL_STATES
-from qiskit.result import Result
 
-from qsim_ozaki.errors import CancelledError, EngineError
+from qsim_ozaki.errors import CancelledError, EngineError, TimeLimitError
 
 if TYPE_CHECKING:
     from qiskit.providers import BackendV2
@@ -30,7 +29,7 @@ QUEUE_SECONDS = 0.05
 _unfinished: weakref.WeakSet[OzakiJob] = weakref.WeakSet()
 
 # work(check, job_id): calls `check` before every step, which raises CancelledError once the job is cancelled
-Work: TypeAlias = Callable[[Callable[[], None], str], Result]
+Work: TypeAlias = Callable[[Callable[[], None], str], Any]
 
 
 class OzakiJob(JobV1):  # type: ignore[misc]
@@ -40,19 +39,42 @@ class OzakiJob(JobV1):  # type: ignore[misc]
         backend: where it runs.
         work: computes the result; called once, in the job's thread.
         turn: held while it runs, so that the jobs of one engine take turns.
+        timeout: seconds from its submission after which it stops with a `TimeLimitError`, None for no limit.
     """
 
-    def __init__(self, backend: BackendV2, work: Work, turn: threading.Lock) -> None:
+    def __init__(
+        self, backend: BackendV2 | None, work: Work, turn: threading.Lock, timeout: float | None = None
+    ) -> None:
         super().__init__(backend, str(uuid.uuid4()))
+        self._timeout = timeout
+        self._deadline = float("inf")
         self._work: Work | None = work
         self._turn = turn
         self._status = JobStatus.INITIALIZING
         self._guard = threading.Lock()  # of _status: a job that is CANCELLED stays so
         self._ended = threading.Event()
         self._cancelled = threading.Event()
-        self._result: Result | None = None
+        self._result: Any = None
         self._error: BaseException | None = None
         self._thread: threading.Thread | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """An ended job: its status, result or error. A running one cannot leave its process.
+
+        Raises:
+            EngineError: it has not ended.
+        """
+        if not self._ended.is_set():
+            raise EngineError(f"job {self.job_id()} has not ended, so it cannot be pickled. Wait for result() first.")
+        gone = {"_turn", "_guard", "_ended", "_cancelled", "_thread"}
+        return {name: value for name, value in self.__dict__.items() if name not in gone}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._turn, self._guard = threading.Lock(), threading.Lock()
+        self._ended, self._cancelled = threading.Event(), threading.Event()
+        self._ended.set()
+        self._thread = threading.current_thread()  # submitted: not to be run again
 
     def submit(self, short: bool = False) -> None:
         """Starts the job's thread; it ends with the job, so that an idle backend has none and a process may fork.
@@ -66,6 +88,8 @@ class OzakiJob(JobV1):  # type: ignore[misc]
         if self._thread is not None:
             raise EngineError(f"job {self.job_id()} was submitted before. Run the circuits again for a new job.")
         self._status = JobStatus.QUEUED
+        if self._timeout is not None:
+            self._deadline = time.monotonic() + self._timeout
         if short and self._turn.acquire(blocking=False):
             self._thread = threading.current_thread()
             self._guarded(self._in_turn)
@@ -78,7 +102,7 @@ class OzakiJob(JobV1):  # type: ignore[misc]
         """INITIALIZING, QUEUED, RUNNING, and in the end DONE, ERROR or CANCELLED."""
         return self._status
 
-    def result(self, timeout: float | None = None) -> Result:
+    def result(self, timeout: float | None = None) -> Any:
         """Waits for the result; Ctrl-C while waiting cancels the job.
 
         Args:
@@ -98,7 +122,6 @@ class OzakiJob(JobV1):  # type: ignore[misc]
             raise CancelledError(f"job {self.job_id()} was cancelled. Run the circuits again for their result.")
         if self._error is not None:
             raise self._error
-        assert self._result is not None
         return self._result
 
     def cancel(self) -> bool:
@@ -155,6 +178,11 @@ class OzakiJob(JobV1):  # type: ignore[misc]
     def _check(self) -> None:
         if self._cancelled.is_set():
             raise CancelledError(f"job {self.job_id()} was cancelled")
+        if time.monotonic() > self._deadline:
+            raise TimeLimitError(
+                f"job {self.job_id()} was stopped: it took longer than its timeout of {self._timeout} s. "
+                f"Give it more time, or less to do: plan(circuit) predicts the seconds."
+            )
 
     def _run(self) -> None:
         self._guarded(self._wait_for_turn)

@@ -12,7 +12,7 @@ import numpy as np
 
 from qsim_ozaki.cost import Device, Footprint, packing_seconds, predict_prepare, predict_tile, state_bytes, total
 from qsim_ozaki.errors import CapacityError
-from qsim_ozaki.explain import explain_steps
+from qsim_ozaki.explain import explain_html, explain_steps
 from qsim_ozaki.fuse import absorb_product, fuse, relabel_swaps
 from qsim_ozaki.op_list import OpList
 from qsim_ozaki.ops import (
@@ -78,9 +78,15 @@ class Plan:
 
     def explain(self) -> str:
         """A table: per step what it does, where, by which path and why, passes, bytes, seconds, bound; totals."""
-        return explain_steps(
-            self.num_qubits, self.steps, self.prediction, self.device, self.options.precision, self.memory_bytes
-        )
+        return explain_steps(*self._told())
+
+    def _repr_html_(self) -> str:
+        """The same for notebooks."""
+        return explain_html(*self._told())
+
+    def _told(self) -> tuple[int, Sequence[Step], Prediction, Device, str, int]:
+        precision = self.options.precision
+        return self.num_qubits, self.steps, self.prediction, self.device, precision, self.memory_bytes
 
 
 def plan(

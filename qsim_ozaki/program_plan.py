@@ -41,6 +41,12 @@ class ProgramPlan:
             return self.plans[0].explain()
         return "\n\n".join(f"segment {index}\n{each.explain()}" for index, each in enumerate(self.plans))
 
+    def _repr_html_(self) -> str:
+        """The same for notebooks."""
+        if len(self.plans) == 1:
+            return self.plans[0]._repr_html_()
+        return "".join(f"<h4>segment {index}</h4>{each._repr_html_()}" for index, each in enumerate(self.plans))
+
 
 def plan_program(code: Code, device: Device, options: PlanOptions) -> ProgramPlan:
     """Plans every segment of ``code`` without running it."""

@@ -136,7 +136,11 @@ def total_counts(parts: Iterable[Outcomes]) -> dict[str, int]:
     """The counts of all histories together."""
     total: dict[str, int] = {}
     for part in parts:
-        for label, count in zip(part.labels, part.counts.tolist(), strict=True):
+        own = zip(part.labels, part.counts.tolist(), strict=True)
+        if not total:  # the labels of one part are distinct
+            total = dict(own)
+            continue
+        for label, count in own:
             total[label] = total.get(label, 0) + count
     return total
 

@@ -23,7 +23,7 @@ def load_circuit(text: str) -> QuantumCircuit:
     """The circuit called ``text``.
 
     Args:
-        text: path of an OpenQASM 2 or 3 file, or a family of `qsim_ozaki.circuits` and a width, as in ``qft:28``.
+        text: path of an OpenQASM or QPY file, or a family of `qsim_ozaki.circuits` and a width, as in ``qft:28``.
 
     Raises:
         QsimError: no such file or family, or the file is not OpenQASM that Qiskit's importers take.
@@ -38,6 +38,8 @@ def load_circuit(text: str) -> QuantumCircuit:
         except ValueError as error:
             raise QsimError(str(error)) from error
         return circuit
+    if path.suffix == ".qpy" and path.exists():
+        return _import_qpy(path)
     try:
         program = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -48,6 +50,30 @@ def load_circuit(text: str) -> QuantumCircuit:
     circuit = _import_qasm3(path, program) if _VERSION_3.match(_COMMENT.sub("", program)) else _import_qasm2(path)
     circuit.name = path.stem
     return circuit
+
+
+def has_measurement(circuit: QuantumCircuit) -> bool:
+    """Whether ``circuit`` measures anywhere, control flow included."""
+    for instruction in circuit.data:
+        blocks = getattr(instruction.operation, "blocks", ())
+        if instruction.operation.name == "measure" or any(has_measurement(block) for block in blocks):
+            return True
+    return False
+
+
+def _import_qpy(path: Path) -> QuantumCircuit:
+    """The one circuit of a QPY file, which may have free parameters."""
+    from qiskit import qpy
+    from qiskit.exceptions import QiskitError
+
+    try:
+        with path.open("rb") as file:
+            circuits = qpy.load(file)
+    except (QiskitError, OSError, ValueError) as error:
+        raise QsimError(f"{path}: not QPY as Qiskit reads it: {_one_line(error)}") from error
+    if len(circuits) != 1:
+        raise QsimError(f"{path} holds {len(circuits)} circuits. Give a QPY file of one.")
+    return circuits[0]
 
 
 def _import_qasm2(path: Path) -> QuantumCircuit:

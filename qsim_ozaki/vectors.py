@@ -95,3 +95,13 @@ def reduced_density_matrix(vector: Vector, places: Sequence[int]) -> NDArray[np.
             kept = np.concatenate([kept, kept | 1 << bit])
     full[np.ix_(kept, kept)] = density
     return full
+
+
+def reordered(vector: Vector, qubits: Sequence[int]) -> Vector:
+    """``vector`` with bit ``qubits[j]`` of its index as bit j of the new one, -1 for a bit that is always 0."""
+    active = [qubit for qubit in qubits if qubit >= 0]
+    num_qubits = vector.size.bit_length() - 1
+    rest = [qubit for qubit in range(num_qubits) if qubit not in set(active)]  # all |0>: the lowest of a new order
+    axes = [num_qubits - 1 - qubit for qubit in reversed(active + rest)]
+    moved = vector.reshape((2,) * num_qubits).transpose(axes).reshape(-1)[: 1 << len(active)]
+    return with_idle_qubits(moved, qubits) if -1 in qubits else np.ascontiguousarray(moved)

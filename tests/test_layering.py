@@ -10,9 +10,19 @@ ROOT = Path(__file__).parents[1]
 
 # module: (modules of the package it may import, third parties it may import)
 RULES = {
-    "__init__": ({"backend", "instructions"}, set()),
+    "__init__": ({"backend", "gradient", "instructions", "jsonable", "plots", "primitives"}, set()),
     "__main__": ({"cli"}, set()),
-    "cli": ({"backend", "source", "compare", "bench", "bench_report", "errors"}, {"typer", "rich", "qiskit"}),
+    "cli": (
+        {"backend", "source", "compare", "bench", "bench_report", "doctor", "jsonable", "plots", "sweep", "errors"},
+        {"typer", "rich", "qiskit"},
+    ),
+    "sweep": ({"backend", "batch", "workers", "jsonable", "sampling", "errors"}, {"numpy", "pyarrow", "qiskit"}),
+    "doctor": (
+        {"backend", "gradient", "engine", "cpu", "cpu_calibrate", "explain", "errors", "_cpu"},
+        {"numpy", "qiskit"},
+    ),
+    "plots": ({"errors"}, {"matplotlib"}),
+    "jsonable": (set(), {"numpy"}),
     "source": ({"circuits", "errors"}, {"qiskit"}),
     "compare": ({"backend", "instructions", "errors"}, {"numpy", "qiskit", "qiskit_aer"}),
     "bench": ({"bench_process", "bench_record", "circuits", "peers", "errors"}, set()),
@@ -40,10 +50,22 @@ RULES = {
     "control": ({"classical", "expressions", "site", "ops"}, {"qiskit"}),
     "classical": ({"durations", "expressions", "ops", "errors"}, {"qiskit"}),
     "backend": (
-        {"lower", "execute", "engine", "program_plan", "prepare", "sampling", "instructions", "gates", "cost", "errors"}
-        | {"job", "options"},
+        {"batch", "engine", "program_plan", "prepare", "sampling", "instructions", "gates", "cost", "errors"}
+        | {"job", "options", "result", "workers"},
+        {"qiskit"},
+    ),
+    "workers": ({"batch", "engine", "stack", "cost", "errors"}, {"qiskit"}),
+    "batch": (
+        {"bindings", "template", "stack", "prepare", "execute", "readout", "engine", "sampling", "saving", "vectors"}
+        | {"cost", "ops"},
         {"numpy", "qiskit"},
     ),
+    "result": (set(), {"qiskit"}),
+    "bindings": ({"errors"}, {"numpy", "qiskit"}),
+    "template": ({"angles", "slots", "code", "op_list", "gates", "ops", "errors"}, {"numpy", "qiskit"}),
+    "angles": ({"gates"}, {"numpy"}),
+    "slots": ({"gates", "ops", "_cpu"}, {"numpy", "qiskit"}),
+    "stack": ({"code", "op_list", "ops", "cpu", "_cpu"}, {"numpy"}),
     "prepare": (
         {"lower", "link", "code", "execute", "readout", "saving", "plan", "explain", "cost", "ops", "instructions"}
         | {"errors"},
@@ -51,15 +73,26 @@ RULES = {
     ),
     "job": ({"errors"}, {"qiskit"}),
     "options": ({"engine", "sampling", "errors"}, {"numpy", "qiskit"}),
-    "primitives": (
-        {"backend", "lower", "execute", "engine", "plan", "sampling", "gates", "errors"},
+    "primitives": ({"backend", "estimate", "job", "sampling", "errors"}, {"numpy", "qiskit"}),
+    "estimate": (
+        {"evaluate", "observables", "stack", "prepare", "plan", "engine", "sampling", "gates", "ops"},
         {"numpy", "qiskit"},
     ),
+    "gradient": (
+        {"evaluate", "observables", "bindings", "stack", "plan", "engine", "explain", "cost", "errors"},
+        {"numpy", "qiskit"},
+    ),
+    "evaluate": (
+        {"observables", "template", "stack", "execute", "readout", "lower", "link", "code", "plan", "engine", "cost"}
+        | {"op_list", "ops", "errors"},
+        {"numpy", "qiskit"},
+    ),
+    "observables": ({"errors", "_cpu"}, {"numpy", "qiskit"}),
     "lower": (
         {"control", "classical", "saves", "expand", "site", "gates", "op_list", "ops", "errors", "_cpu"},
         {"numpy", "qiskit"},
     ),
-    "expand": ({"site", "gates", "ops", "errors", "_cpu"}, {"numpy", "qiskit"}),
+    "expand": ({"site", "slots", "gates", "ops", "errors", "_cpu"}, {"numpy", "qiskit"}),
     "site": ({"errors"}, {"qiskit"}),
     "instructions": ({"errors"}, {"numpy", "qiskit"}),
     "execute": (

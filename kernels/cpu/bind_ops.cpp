@@ -110,6 +110,20 @@ OpList part(const OpList& ops, std::size_t begin, std::size_t end) {
     return out;
 }
 
+// A copy whose slots hold their numbers of `row`.
+OpList filled(const OpList& ops, ComplexIn row) {
+    OpList out = ops;
+    const std::uint16_t slot = intern_name(kSlotName);
+    for (std::size_t k = 0; k < out.size(); ++k) {
+        if (out[k].name != slot) continue;
+        complex_t* data = out.own_data(out[k]);
+        const auto from = static_cast<std::size_t>(data[0].real());
+        if (from + out[k].num_data > row.size()) throw std::invalid_argument("a row has too few numbers");
+        std::copy_n(row.data() + from, out[k].num_data, data);
+    }
+    return out;
+}
+
 std::vector<std::pair<index_t, OpList>> chosen(const OpList& ops, int num_qubits, int tile_qubits, index_t always) {
     std::vector<std::pair<index_t, OpList>> out;
     for (const TileChoice& choice : search_tiles(ops, num_qubits, tile_qubits, always)) {
@@ -184,6 +198,7 @@ void bind_ops(nb::module_& m) {
             table.append_to(ops, rows, qubits, numbers.data(), numbers.size());
             return true;
         }, "table"_a, "rows"_a, "qubits"_a, "values"_a, "Appends rows of a gate table; False, and nothing, where a value is not finite.")
+        .def("filled", &filled, "row"_a)
         .def("part", &part, "begin"_a, "end"_a)
         .def("touched_qubits", &OpList::touched_qubits, "all"_a)
         .def("relabel_swaps", [](const OpList& ops, std::vector<int> place) {

@@ -206,6 +206,7 @@ NB_MODULE(_cpu, m) {
     m.def("release_kept_buffer", &qsim::release_kept_buffer, "Gives the memory kept for the next state back; returns its bytes.");
 
     qsim::bind_ops(m);
+    qsim::bind_stacks(m);
 
     nb::class_<State>(m, "State")
         .def(nb::init<int, bool>(), "num_qubits"_a, "single"_a)

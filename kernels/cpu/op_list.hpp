@@ -21,6 +21,8 @@ constexpr std::size_t kSharedNumbers = 1024;  // data of this many numbers and m
 
 using Block = std::shared_ptr<const complex_t>;  // the first of many numbers, and who owns them
 
+// The name of operators that wait for their numbers: their data holds, at its start, the numbers' place in a row.
+constexpr const char* kSlotName = "qsim_ozaki.slot";
 constexpr std::int32_t kControlOne = 1 << 30;  // set in a control's entry where the control must read 1
 
 // Without the search for infinities of std::complex's own product.

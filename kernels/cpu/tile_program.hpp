@@ -12,6 +12,7 @@
 #include "aligned.hpp"
 #include "bits.hpp"
 #include "pages.hpp"
+#include "stack_op.hpp"
 
 namespace qsim {
 
@@ -132,6 +133,7 @@ struct TileKernels {
     int lanes_double, lanes_single, max_rotations;
     void (*run_double)(const TileView<double>&, double* state, index_t begin, index_t end, double* scratch);
     void (*run_single)(const TileView<float>&, float* state, index_t begin, index_t end, float* scratch);
+    StackKernels stack;
 };
 
 const TileKernels& tile_kernels();  // the best this machine runs, or what QSIM_OZAKI_ISA names

@@ -1,0 +1,41 @@
+"""Slots: places in a program for gates whose angles come later.
+
+In: a gate of the table with parametric angles. Out: a `SlotGate` for Qiskit's circuits, its operator for programs. It
+evaluates no angle.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from qiskit.circuit import Gate
+
+import qsim_ozaki._cpu as _cpu
+from qsim_ozaki.gates import GATES
+from qsim_ozaki.ops import Kind, Op
+
+
+class SlotGate(Gate):  # type: ignore[misc]
+    """Stands in a circuit for a gate of the table with parametric angles.
+
+    Args:
+        offset: of its first number in a row of numbers.
+        gate: its name in the gate table.
+        num_qubits: controls and targets; there may be more controls than the table's gate has.
+        ctrl_state: as Qiskit's, None for all ones.
+    """
+
+    def __init__(self, offset: int, gate: str, num_qubits: int, ctrl_state: int | None) -> None:
+        super().__init__(f"slot_{gate}", num_qubits, [])
+        self.offset = offset
+        self.gate = gate
+        self.slot_ctrl_state = ctrl_state
+
+    def op(self, qubits: tuple[int, ...]) -> Op:
+        """The operator on ``qubits`` (controls first); its data says where in a row its numbers lie."""
+        row = GATES[self.gate]
+        count = len(qubits) - row.num_targets
+        side = 1 << row.num_targets
+        data = np.zeros((side, side) if row.kind is Kind.UNITARY else side, complex)
+        data.flat[0] = self.offset
+        state = (1 << count) - 1 if self.slot_ctrl_state is None else self.slot_ctrl_state
+        return Op(row.kind, qubits[count:], data, qubits[:count], state, None, _cpu.SLOT_NAME)

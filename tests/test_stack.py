@@ -1,0 +1,160 @@
+"""Stacks of states and their adjoint sweep, Pauli strings: against matrices written out in full."""
+
+from functools import reduce
+
+import numpy as np
+import pytest
+from random_ops import data_of, random_op, random_state
+from reference import apply_op, apply_ops, op_matrix, tolerance, zero_state
+
+import qsim_ozaki._cpu as _cpu
+from qsim_ozaki.op_list import OpList
+from qsim_ozaki.ops import Kind, Op
+from qsim_ozaki.stack import run_stack, sample_stack, stack_program
+
+PAULIS = {"I": np.eye(2), "X": [[0, 1], [1, 0]], "Y": [[0, -1j], [1j, 0]], "Z": [[1, 0], [0, -1]]}
+
+
+def slotted(rng, ops, num_rows):
+    """The ops as a list, half of the matrices and diagonals as slots; offsets; rows of numbers; each row's ops."""
+    placed, offsets, columns, each = OpList(), [], [], [[] for _ in range(num_rows)]
+    width = 0
+    for op in ops:
+        if op.kind in (Kind.PERMUTATION, Kind.HADAMARD) or rng.integers(2):
+            placed.append(op)
+            offsets.append(-1)
+            for row in each:
+                row.append(op)
+            continue
+        data = [data_of(rng, op.kind, len(op.targets))[0] for _ in range(num_rows)]
+        waiting = np.zeros_like(op.data)
+        waiting.flat[0] = width
+        placed.append(Op(op.kind, op.targets, waiting, op.controls, op.ctrl_state, name=_cpu.SLOT_NAME))
+        offsets.append(width)
+        columns.append(np.stack([entry.reshape(-1) for entry in data]))
+        width += columns[-1].shape[1]
+        for row, entry in zip(each, data, strict=True):
+            row.append(Op(op.kind, op.targets, entry, op.controls, op.ctrl_state))
+    rows = np.concatenate(columns, axis=1) if columns else np.empty((num_rows, 0), complex)
+    return placed, offsets, rows, each
+
+
+@pytest.mark.parametrize("num_qubits", [1, 2, 3, 4, 5, 7])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_stack_equals_the_reference_row_by_row(rng, num_qubits, threads):
+    for _ in range(8):
+        ops = [random_op(rng, num_qubits) for _ in range(30)]
+        placed, _, rows, each = slotted(rng, ops, 3)
+        states = run_stack(stack_program(num_qubits, [placed]), num_qubits, rows, threads)
+        for state, own in zip(states, each, strict=True):
+            assert np.linalg.norm(state - apply_ops(zero_state(num_qubits), own)) <= tolerance(len(own))
+        alone = run_stack(stack_program(num_qubits, [placed]), num_qubits, rows[1:2], threads)
+        np.testing.assert_array_equal(alone[0], states[1])
+
+
+def overlap_of(op, bra, ket):
+    """conj(bra[row]) ket[column] summed over the other qubits, where the controls are satisfied; as the op's data."""
+    out = np.zeros_like(op.data)
+    for place in np.ndindex(op.data.shape):
+        basis = np.zeros_like(op.data)
+        basis[place] = 1
+        part = Op(op.kind, op.targets, basis, op.controls, op.ctrl_state)
+        only = Op(op.kind, op.targets, np.zeros_like(op.data), op.controls, op.ctrl_state)
+        moved = apply_op(ket, part) - apply_op(np.zeros_like(ket), part)
+        outside = apply_op(ket, only)  # what the controls leave alone
+        out[place] = np.vdot(bra, moved - outside)
+    return out.reshape(-1)
+
+
+@pytest.mark.parametrize(("num_qubits", "tile"), [(1, None), (3, None), (5, None), (6, [0, 1, 2, 4]), (7, [0, 1, 2])])
+@pytest.mark.parametrize("threads", [1, 3])
+def test_overlaps_walk_back(rng, num_qubits, tile, threads):
+    num_rows = 2 if tile is None else 1
+    ops = [random_op(rng, num_qubits, tile, max_targets=3) for _ in range(20)]
+    placed, offsets, rows, each = slotted(rng, ops, num_rows)
+    kets = np.stack([random_state(rng, num_qubits) for _ in range(num_rows)])
+    bras = np.stack([random_state(rng, num_qubits) for _ in range(num_rows)])
+    before = kets.copy(), bras.copy()
+    for row, own in enumerate(each):
+        kets[row], bras[row] = apply_ops(kets[row], own), apply_ops(bras[row], own)
+    ends = kets.copy(), bras.copy()
+    out = np.zeros(rows.shape, complex)
+    stack_program(num_qubits, [placed], tile).overlaps(rows, kets, bras, out, threads)
+    np.testing.assert_allclose(kets, before[0], atol=tolerance(20))
+    np.testing.assert_allclose(bras, before[1], atol=tolerance(20))
+    for row, own in enumerate(each):
+        ket, bra = ends[0][row], ends[1][row]
+        for op, offset in zip(reversed(own), reversed(offsets), strict=True):
+            inverse = Op(Kind.UNITARY, op.targets, op_matrix(op).conj().T, op.controls, op.ctrl_state)
+            ket = apply_op(ket, inverse)
+            if offset >= 0:
+                want = overlap_of(op, bra, ket)
+                np.testing.assert_allclose(out[row, offset : offset + want.size], want, atol=tolerance(40))
+            bra = apply_op(bra, inverse)
+
+
+def test_an_operator_outside_the_tile_is_refused():
+    with pytest.raises(ValueError, match="outside the tile"):
+        stack_program(5, [OpList.of([Op(Kind.UNITARY, (4,), np.eye(2, dtype=complex))])], [0, 1, 2])
+    with pytest.raises(ValueError, match="at most 13"):
+        stack_program(14, [])
+
+
+def strings(rng, num_qubits, count):
+    labels = ["".join(rng.choice(list("IXYZ"), num_qubits)) for _ in range(count)]
+    x = np.array([sum(1 << q for q, p in enumerate(reversed(label)) if p in "XY") for label in labels], np.uint64)
+    z = np.array([sum(1 << q for q, p in enumerate(reversed(label)) if p in "ZY") for label in labels], np.uint64)
+    return labels, x, z
+
+
+def dense(label):
+    return reduce(np.kron, [np.array(PAULIS[letter], complex) for letter in label])
+
+
+@pytest.mark.parametrize(("num_qubits", "count"), [(1, 4), (2, 30), (5, 40), (8, 12)])
+def test_pauli_strings_equal_their_matrices(rng, num_qubits, count):
+    labels, x, z = strings(rng, num_qubits, count)
+    states = np.stack([random_state(rng, num_qubits) for _ in range(3)])
+    out = np.empty((3, count))
+    _cpu.pauli_expectations(states, x, z, out, 2)
+    want = [[np.vdot(state, dense(label) @ state).real for label in labels] for state in states]
+    np.testing.assert_allclose(out, want, atol=1e-14)
+    weights = rng.normal(size=count)
+    moved = np.empty_like(states)
+    _cpu.pauli_sum(states, x, z, weights, moved, 2)
+    matrix = sum(weight * dense(label) for weight, label in zip(weights, labels, strict=True))
+    np.testing.assert_allclose(moved, states @ matrix.T, atol=1e-12)
+
+
+@pytest.mark.parametrize("count", [3, 40])  # folds, and the whole transform
+def test_pauli_strings_on_states_of_several_chunks(rng, count):
+    num_qubits = 14
+    _, x, z = strings(rng, num_qubits, count)
+    x[: count // 2] = x[0]
+    x[-1], z[-1] = 0, 1 << 13
+    state = random_state(rng, num_qubits)
+    index = np.arange(state.size, dtype=np.uint64)
+    want = []
+    for flips, signs in zip(x, z, strict=True):
+        factor = 1j ** int(flips & signs).bit_count() * (-1.0) ** np.bitwise_count(index & signs)
+        want.append(np.vdot(state[index ^ flips], factor * state).real)
+    one, two = np.empty((1, count)), np.empty((1, count))
+    _cpu.pauli_expectations(state[None], x, z, one, 1)
+    _cpu.pauli_expectations(state[None], x, z, two, 3)
+    np.testing.assert_allclose(one[0], want, atol=1e-14)
+    np.testing.assert_array_equal(one, two)
+    _cpu.pauli_expectations(state[None].astype(np.complex64), x, z, two, 2)
+    np.testing.assert_allclose(two[0], want, atol=1e-6)
+    weights = rng.normal(size=count)
+    moved = np.empty((1, state.size), complex)
+    _cpu.pauli_sum(state[None], x, z, weights, moved, 2)
+    assert np.vdot(state, moved[0]).real == pytest.approx(weights @ want, abs=1e-13)
+
+
+def test_samples_of_a_stack_are_those_of_each_state(rng):
+    states = np.stack([random_state(rng, 6) for _ in range(4)])
+    uniforms = rng.random((4, 200))
+    together = sample_stack(states, uniforms, 2)
+    for state, own, samples in zip(states, uniforms, together, strict=True):
+        cumulative = np.cumsum(np.abs(state) ** 2)
+        np.testing.assert_array_equal(samples, np.searchsorted(cumulative, own * cumulative[-1], side="right"))
