@@ -12,6 +12,10 @@ class LoweringError(QsimError):
     """A circuit cannot be translated; the message names gate, qubits, circuit and remedy."""
 
 
+class MixedStateError(LoweringError):
+    """A circuit that was to have one final state measures, resets or branches before its end."""
+
+
 class CapacityError(QsimError, MemoryError):
     """A state does not fit; the message gives needed bytes, available bytes and what would fit."""
 

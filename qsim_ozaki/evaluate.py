@@ -18,7 +18,7 @@ from qiskit import QuantumCircuit
 from qsim_ozaki.code import Code, Segment
 from qsim_ozaki.cost import Device
 from qsim_ozaki.engine import Engine
-from qsim_ozaki.errors import LoweringError
+from qsim_ozaki.errors import MixedStateError
 from qsim_ozaki.execute import execute
 from qsim_ozaki.link import link
 from qsim_ozaki.lower import lower
@@ -90,7 +90,7 @@ def make_evaluator(circuit: QuantumCircuit) -> Evaluator | None:
     """The evaluator of ``circuit``, None where its parameters stand where no slot can; then bind them first.
 
     Raises:
-        LoweringError: its final state is not one pure state: it resets, branches, or measures before its end.
+        MixedStateError: its final state is not one pure state: it resets, branches, or measures before its end.
     """
     made = make_template(circuit)
     if made is None:
@@ -102,9 +102,9 @@ def make_evaluator(circuit: QuantumCircuit) -> Evaluator | None:
     body = (*(item for item in program.body if not isinstance(item, (Measure, Save))), final)
     code = link(replace(program, body=body))
     if measured is None or any(code.collapses_at(index) for index in range(len(code.items))):
-        raise LoweringError(
+        raise MixedStateError(
             f"circuit {program.name!r} measures, resets or branches before its end, so it has no one final state. "
-            f"Use BackendEstimatorV2(backend=OzakiBackend()), which samples, or move the measurements to the end."
+            f"Use EstimatorV2 with precision 0, or BackendEstimatorV2(backend=OzakiBackend()), which samples."
         )
     place = [-1] * circuit.num_qubits
     for qubit, index in enumerate(program.active):
