@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from functools import lru_cache
 from math import isfinite
 from typing import Any
 
@@ -44,7 +43,6 @@ MATRIX_FIRST_QUBITS = 3  # up to here a gate's own matrix is cheaper than its de
 MAX_POWER_QUBITS = 8  # a power by its matrix: 256 x 256
 MAX_REPEATED_OPS = 1_000_000
 MAX_SHORT_OPS = 64  # repeated as they are, where a matrix would do too
-CHECKED_QUBITS = 5  # U^dagger U in full up to here, on random vectors above
 PARITY_QUBITS = 6  # a Pauli rotation as one diagonal of 64 entries; longer ones fold the rest by CX
 
 
@@ -136,13 +134,14 @@ def matrix_op(matrix: ArrayLike, qubits: Qubits, site: Site) -> Op:
     """The operator of a matrix given by the user, checked.
 
     Raises:
-        LoweringError: its size is wrong, it holds NaN or infinity, or it is not unitary within `UNITARITY_TOLERANCE`.
+        LoweringError: its size is wrong, it holds NaN or infinity, it is not unitary within `UNITARITY_TOLERANCE`,
+            beyond 8 x 8 as four random vectors see it (Freivalds' check).
     """
     array = np.array(matrix, complex, order="C")  # a copy: the user's own may change
     size = 1 << len(qubits)
     if array.shape != (size, size):
         raise site.error(f"its matrix has shape {array.shape}", f"{len(qubits)} qubits need {(size, size)}")
-    distance = _distance_from_unitary(array)
+    distance = float(_cpu.distance_from_unitary(array.reshape(-1), size))
     if distance <= UNITARITY_TOLERANCE:
         return structured_op(array, qubits, site.gate)
     if not np.isfinite(array).all():
@@ -151,23 +150,6 @@ def matrix_op(matrix: ArrayLike, qubits: Qubits, site: Site) -> Op:
         f"its matrix is not unitary: |U^dagger U - 1| is {distance:.1e}, the tolerance {UNITARITY_TOLERANCE:.0e}",
         "Give a unitary matrix, in full double precision",
     )
-
-
-def _distance_from_unitary(matrix: ComplexArray) -> float:
-    """The largest |U^dagger U - 1|; above `CHECKED_QUBITS` qubits, as four random vectors see it (Freivalds' check)."""
-    size = len(matrix)
-    if size <= 1 << CHECKED_QUBITS:
-        return float(_cpu.distance_from_unitary(matrix.reshape(-1), size))
-    probe = _probe(size)
-    with np.errstate(invalid="ignore", over="ignore"):  # what is not finite stays so
-        image = matrix @ probe
-        return float(np.abs((image.conj().T @ matrix).conj().T - probe).max())
-
-
-@lru_cache
-def _probe(size: int) -> ComplexArray:
-    """Four random vectors, the columns of ``(size, 4)``."""
-    return np.random.default_rng(size).standard_normal((size, 4)).astype(complex)
 
 
 def _by_definition(operation: Any, qubits: Qubits, site: Site) -> list[Op]:

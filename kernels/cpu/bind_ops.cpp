@@ -236,7 +236,7 @@ void bind_ops(nb::module_& m) {
     m.def("distance_from_unitary", [](ComplexIn matrix, std::size_t size) {
         if (matrix.size() != size * size) throw std::invalid_argument("a matrix does not have the size given");
         return distance_from_unitary(matrix.data(), size);
-    }, "matrix"_a, "size"_a, "The largest entry of |U^dagger U - 1| of a row-major matrix; infinite where U is not finite.");
+    }, "matrix"_a, "size"_a, "How far a row-major matrix is from a unitary one; see matrix_check.hpp.");
     m.def("split", [](const std::vector<complex_t>& u) {
         Matrix2 matrix;
         std::copy_n(u.begin(), 4, matrix.begin());

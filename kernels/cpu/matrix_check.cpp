@@ -2,6 +2,7 @@
 #include "matrix_check.hpp"
 
 #include <cmath>
+#include <random>
 
 // Compiled for several processors; the right one is chosen when the library is loaded.
 #if defined(QSIM_X86) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__)
@@ -14,26 +15,27 @@ namespace qsim {
 
 namespace {
 
-// The largest squared entry of |U^dagger U - 1|, U = x + i y; `real` and `imaginary` have room for a row.
-QSIM_CLONES double largest_square(const double* __restrict x, const double* __restrict y, std::size_t size, double* __restrict real,
-                                  double* __restrict imaginary) {
-    double largest = 0;
-    for (std::size_t a = 0; a < size; ++a) {  // row a of the product, from column a on
-        for (std::size_t b = a; b < size; ++b) real[b] = imaginary[b] = 0;
-        real[a] = -1;
-        for (std::size_t row = 0; row < size; ++row) {
-            const double re = x[row * size + a], im = y[row * size + a];
-            for (std::size_t b = a; b < size; ++b) {
-                real[b] += re * x[row * size + b] + im * y[row * size + b];
-                imaginary[b] += re * y[row * size + b] - im * x[row * size + b];
+constexpr int kProbes = 4;
+constexpr std::size_t kExactSize = 8;
+
+// y = U p and z = U^dagger y for kProbes real vectors p; p and z have kProbes numbers a row of U.
+QSIM_CLONES void there_and_back(const double* __restrict u, std::size_t size, const double* __restrict p, double* __restrict z_real,
+                                double* __restrict z_imaginary) {
+    for (std::size_t row = 0; row < size; ++row) {
+        const double* entries = u + 2 * row * size;
+        double y_real[kProbes] = {}, y_imaginary[kProbes] = {};
+        for (std::size_t column = 0; column < size; ++column)
+            for (int j = 0; j < kProbes; ++j) {
+                y_real[j] += entries[2 * column] * p[kProbes * column + j];
+                y_imaginary[j] += entries[2 * column + 1] * p[kProbes * column + j];
             }
-        }
-        for (std::size_t b = a; b < size; ++b) {
-            const double square = real[b] * real[b] + imaginary[b] * imaginary[b];
-            if (!(square <= largest)) largest = std::isfinite(square) ? square : HUGE_VAL;
-        }
+        for (std::size_t column = 0; column < size; ++column)
+            for (int j = 0; j < kProbes; ++j) {
+                const double re = entries[2 * column], im = entries[2 * column + 1];
+                z_real[kProbes * column + j] += re * y_real[j] + im * y_imaginary[j];
+                z_imaginary[kProbes * column + j] += re * y_imaginary[j] - im * y_real[j];
+            }
     }
-    return largest;
 }
 
 }  // namespace
@@ -57,9 +59,25 @@ Kind structure_of(const complex_t* matrix, std::size_t size, double negligible, 
 }
 
 double distance_from_unitary(const complex_t* u, std::size_t size) {
-    std::vector<double> x(size * size), y(size * size), real(size), imaginary(size);
-    for (std::size_t k = 0; k < size * size; ++k) x[k] = u[k].real(), y[k] = u[k].imag();
-    return std::sqrt(largest_square(x.data(), y.data(), size, real.data(), imaginary.data()));
+    double largest = 0;
+    const auto see = [&](double distance) {
+        if (!(distance <= largest)) largest = std::isfinite(distance) ? distance : HUGE_VAL;
+    };
+    if (size <= kExactSize) {
+        for (std::size_t a = 0; a < size; ++a)
+            for (std::size_t b = a; b < size; ++b) {
+                complex_t sum = a == b ? -1 : 0;
+                for (std::size_t row = 0; row < size; ++row) sum += times(std::conj(u[row * size + a]), u[row * size + b]);
+                see(std::hypot(sum.real(), sum.imag()));
+            }
+        return largest;
+    }
+    std::vector<double> p(kProbes * size), z_real(kProbes * size), z_imaginary(kProbes * size);
+    std::mt19937_64 random(size);  // fixed: what is refused today is refused tomorrow
+    for (double& value : p) value = 2 * (static_cast<double>(random() >> 11) * 0x1p-53) - 1;
+    there_and_back(reinterpret_cast<const double*>(u), size, p.data(), z_real.data(), z_imaginary.data());
+    for (std::size_t k = 0; k < p.size(); ++k) see(std::hypot(z_real[k] - p[k], z_imaginary[k]));
+    return largest;
 }
 
 }  // namespace qsim
