@@ -50,7 +50,7 @@ def run_plan(made, state, num_qubits):
 
 
 def block_steps(k, num_qubits, device=DEVICE, **options):
-    op = Op(Kind.UNITARY, tuple(range(k)), random_unitary(np.random.default_rng(k), 1 << k))
+    op = Op(Kind.UNITARY, tuple(range(k)), np.roll(np.eye(1 << k, dtype=complex), 1, axis=0))
     return [
         step for step in plan([op], num_qubits, device, PlanOptions(**options)).steps if isinstance(step, DenseBlock)
     ]
@@ -72,6 +72,24 @@ def test_a_block_is_emulated_from_its_predicted_crossing_on():
     assert block_steps(7, 20, fast, accuracy=1e-5)[0].num_moduli < 9
     assert block_steps(10, 20, fast, arithmetic="native")[0].path is Path.NATIVE
     assert block_steps(10, 20, DEVICE)[0].path is Path.NATIVE  # no INT8 rate
+
+
+def test_an_h200_emulates_where_its_measured_times_say_so():
+    """Times of benchmarks/h200_blocks.md: emulation wins from k = 10 at FP64 parity, from k = 9 at 34 bits."""
+    h200 = replace(
+        DEVICE,
+        bandwidth_bytes_per_s=4.3e12,
+        int8_ops_per_s=1.27e15,
+        block_flops_per_s=5.7e13,
+        overlap=0.8,
+    )
+    measured = {15: (4.15, 5.08, 6.74, 9.7), 9: (3.0, 3.6, 4.65, 6.33)}
+    for accuracy, count, first in ((None, 15, 10), (2e-8, 9, 9)):
+        for k, milliseconds in zip(range(8, 12), measured[count], strict=True):
+            (step,) = block_steps(k, 26, h200, accuracy=accuracy)
+            assert (step.path is Path.OZAKI) == (k >= first), (k, accuracy)
+            emulated = predict_emulated(step.op, count, 2.0**26, 26, "double", h200)
+            assert emulated.seconds * 1e3 == pytest.approx(milliseconds, rel=0.1)
 
 
 def test_an_emulated_block_says_its_moduli_and_its_bound():
