@@ -2,8 +2,8 @@
 
 usage: cuda_blocks.py OUT.md [NUM_QUBITS]
 Haar-random matrices at random targets of a random state, complex128, all in one run; times are medians of device events
-after a warm-up. "native" is one cuBLAS product of the matrix with a state that already lies column by column: no gather,
-no scatter. An emulated time is that of the whole block in place, its checks included.
+after a warm-up. "native" is one cuBLAS product of the matrix with a state that already lies column by column: no
+gather, no scatter. An emulated time is that of the whole block in place, its checks included.
 """
 
 import sys
