@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from qsim_ozaki import moduli, ozaki
 from qsim_ozaki.cuda_dense import sorted_matrix, sums
+from qsim_ozaki.errors import CapacityError
 from qsim_ozaki.ops import ComplexArray
 
 ROW_BITS, COLUMN_BITS = 7, 4  # of a tile of the state: kDepth rows, kGatherColumns columns in ozaki.cuh
@@ -113,6 +114,16 @@ def scheme_record(block: ozaki.Block) -> NDArray[Any]:
     return record
 
 
+def check_room(engine: Any, num_targets: int, num_moduli: int) -> None:
+    """Refuses a matrix whose residues, beside itself, do not fit what the engine has free."""
+    needed, free = (16 + 2 * num_moduli) << 2 * num_targets, engine.free_bytes()
+    if needed > free:
+        raise CapacityError(
+            f"a matrix on {num_targets} qubits needs {needed / 2**30:.3g} GiB with its residues modulo {num_moduli} "
+            f"moduli; {engine.device_name} has {free / 2**30:.3g} GiB free. Use arithmetic='native', or less accuracy."
+        )
+
+
 def product_record(size: int, row_stride: int, planes: int) -> NDArray[Any]:
     """The `Product` of the kernels that multiply a ``size`` x ``size`` matrix with ``row_stride`` columns."""
     record = np.zeros(1, PRODUCT)
@@ -180,11 +191,15 @@ class EmulatedBlock:
         targets: distinct qubits.
         fixed: value of each qubit at which the block acts (controls, and qubits known to be |0>).
         num_moduli: of the scheme.
+
+    Raises:
+        CapacityError: the matrix's residues do not fit the GPU's free memory.
     """
 
     def __init__(
         self, engine: Any, matrix: ComplexArray, targets: Sequence[int], fixed: dict[int, int], num_moduli: int
     ) -> None:
+        check_room(engine, max(len(targets), ROW_BITS), num_moduli)
         cupy = engine.cupy
         self.engine, self.fixed, self.num_moduli = engine, fixed, num_moduli
         self.base = sum(value << q for q, value in fixed.items())

@@ -1,6 +1,7 @@
 """Emulated FP64 on a GPU: its constants by exact arithmetic; its layers, faults and odd inputs where there is a GPU."""
 
 from fractions import Fraction
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from reference import apply_op
 
 from qsim_ozaki import cuda_ozaki, moduli, ozaki
 from qsim_ozaki.engine import select
-from qsim_ozaki.errors import EngineError
+from qsim_ozaki.errors import CapacityError, EngineError
 from qsim_ozaki.ops import DenseBlock, Kind, Op, Path
 
 MODULI = moduli.complex_moduli(moduli.MAX_MODULI)
@@ -69,6 +70,12 @@ def test_columns_are_numbered_by_the_qubits_left():
     numbers = np.arange(16)
     expected = [(n & 1) | (n >> 1 & 3) << 3 | (n >> 3) << 6 for n in numbers]  # qubits 0, 3, 4 and 6
     assert np.array_equal(cuda_ozaki.insert_bits(numbers, [5, 1, 2]), expected)
+
+
+def test_a_matrix_whose_residues_do_not_fit_is_refused_with_numbers():
+    small = SimpleNamespace(free_bytes=lambda: 2**29, device_name="a small GPU")
+    with pytest.raises(CapacityError, match=r"on 12 qubits needs 0.719 GiB .* 15 moduli; a small GPU has 0.5 GiB free"):
+        cuda_ozaki.EmulatedBlock(small, np.empty((0, 0)), tuple(range(12)), {}, 15)
 
 
 @pytest.fixture(scope="module")

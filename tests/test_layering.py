@@ -133,7 +133,7 @@ RULES = {
         {"numpy", "cupy"},
     ),
     "cuda_calibrate": ({"cuda_program", "cost", "jit", "ops"}, {"numpy", "platformdirs"}),
-    "cuda_ozaki": ({"cuda_dense", "ozaki", "moduli", "ops"}, {"numpy"}),
+    "cuda_ozaki": ({"cuda_dense", "ozaki", "moduli", "ops", "errors"}, {"numpy"}),
     "cuda_measure": ({"cuda_dense", "jit"}, {"numpy"}),
     "cuda_dense": ({"cuda_program", "ops"}, {"numpy"}),
     "cuda_program": ({"cuda_schedule", "cuda_lower", "ops", "errors"}, {"numpy"}),
