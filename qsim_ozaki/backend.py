@@ -73,8 +73,9 @@ class OzakiBackend(BackendV2):  # type: ignore[misc]
 
             * ``engine``: ``"auto"`` or an engine's name.
             * ``precision``: ``"double"`` or ``"single"``.
-            * ``arithmetic``: ``"auto"`` or ``"native"``.
-            * ``accuracy``: relative error bound of one dense block, None for FP64's.
+            * ``arithmetic``: of matrices: ``"auto"``, ``"native"``, or ``"emulated"`` (INT8 products, 3 qubits up).
+            * ``accuracy``: proved error bound of an emulated matrix, over a column's norm; None for parity with
+              ``precision``.
             * ``shots``: at least 1, or None: counts are then exact probabilities, of dynamic circuits too.
             * ``seed_simulator``: an integer of at least 0, None for a fresh one, which the result then tells.
             * ``memory``: whether to keep each shot's value.

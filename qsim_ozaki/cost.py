@@ -34,6 +34,7 @@ class Device:
             turn, 1 where other blocks compute meanwhile.
         fill_bytes_per_s: rate at which a product state is written; 0: as ``bandwidth_bytes_per_s``.
         touch_bytes_per_s: rate at which memory is zeroed or handed out when first touched; 0: at once.
+        block_flops_per_s: rate of a `DenseBlock` in double precision, memory's time included; 0: as in a tile.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Device:
     overlap: float = 0.0
     fill_bytes_per_s: float = 0.0
     touch_bytes_per_s: float = 0.0
+    block_flops_per_s: float = 0.0
 
     def tile_for(self, precision: str) -> int:
         """Qubits of a tile in ``precision``: the same bytes hold one more qubit in single."""
@@ -57,6 +59,10 @@ class Device:
     def line_for(self, precision: str) -> int:
         """Lowest qubits of one memory transaction in ``precision``."""
         return self.line_qubits + (precision == "single")
+
+
+# INT8 operations in the time that residues and CRT of one amplitude and modulus take beyond memory's
+CONVERSION_OPS = 600
 
 
 def amplitude_bytes(precision: str) -> int:
@@ -180,6 +186,32 @@ def predict_tile(ops: Iterable[Op], extent: Extent, num_qubits: int, precision: 
     total_seconds = memory + inside - device.overlap * min(memory, inside) + device.launch_seconds
     bound = max(seconds, key=lambda name: seconds[name])
     return Prediction(total_seconds, moved, flops, moved / (2 * size * 2.0**num_qubits), bound)
+
+
+def predict_emulated(
+    op: Op, num_moduli: int, worked: float, num_qubits: int, precision: str, device: Device
+) -> Prediction:
+    """What one matrix by INT8 products costs: two real products per modulus, and residues of every amplitude.
+
+    Memory sees the state read twice and written once, the result written and read in double precision, and per modulus
+    two bytes of each operand written and read. Its time and the products' add up: they are kernels of their own. A
+    device without a measured INT8 rate is taken to do INT8 operations as fast as FP64 ones.
+
+    Args:
+        op: the matrix, its targets and controls.
+        num_moduli: of the scheme.
+        worked: amplitudes of columns that hold more than zeros.
+        num_qubits: width of the state.
+        precision: of the state.
+        device: measured or made up.
+    """
+    amps, size = worked * 0.5 ** len(op.controls), 1 << len(op.targets)
+    arithmetic = num_moduli * (4 * size + CONVERSION_OPS) * amps / (device.int8_ops_per_s or device.fp64_flops_per_s)
+    moved = (3 * amplitude_bytes(precision) + 32 + 8 * num_moduli) * amps
+    memory = moved / device.bandwidth_bytes_per_s
+    passes = moved / (2 * state_bytes(num_qubits, precision))
+    bound = "INT8" if arithmetic > memory else "memory"
+    return Prediction(memory + arithmetic + device.launch_seconds, moved, 8 * size * amps, passes, bound)
 
 
 def predict_prepare(

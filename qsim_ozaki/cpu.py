@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 import qsim_ozaki._cpu as _cpu
-from qsim_ozaki import cpu_calibrate
+from qsim_ozaki import cpu_calibrate, ozaki
 from qsim_ozaki.cost import Device, amplitude_bytes
 from qsim_ozaki.cpu_program import tile_program
-from qsim_ozaki.engine import State, collapse_masks
+from qsim_ozaki.engine import ColumnChecks, State, collapse_masks
 from qsim_ozaki.errors import CapacityError
 from qsim_ozaki.ops import EMPTY, DenseBlock, HadamardPass, Kind, Op, Path, Prepare, Step, TilePass
 
@@ -34,6 +34,7 @@ class CpuState:
         self.num_qubits = num_qubits
         self.precision = precision
         self.native = _cpu.State(num_qubits, precision == "single")
+        self.checks = ColumnChecks()
 
 
 class CpuEngine:
@@ -95,8 +96,31 @@ class CpuEngine:
             self._run_tile(state, step.qubits, [Op(Kind.HADAMARD, step.qubits, EMPTY)])
         elif isinstance(step, DenseBlock) and step.path is Path.NATIVE:
             self._run_tile(state, step.op.targets, [step.op], (step.zero_qubits, step.one_qubits))
+        elif isinstance(step, DenseBlock):
+            self._run_emulated(state, step)
         else:
             raise AssertionError(f"the CPU engine has no step {step}")
+
+    def _run_emulated(self, state: State, step: DenseBlock) -> None:
+        """One matrix by INT8 products; columns that fail their check are redone natively, and counted."""
+        assert isinstance(state, CpuState)
+        op = step.op
+        prepared = ozaki.block(op.matrix(), step.num_moduli)
+        fixed = {*op.controls, *step.zero_qubits, *step.one_qubits}
+        free = [q for q in range(state.num_qubits) if q not in fixed and q not in op.targets]
+        base = sum(1 << q for q in step.one_qubits)
+        base |= sum((op.ctrl_state >> b & 1) << q for b, q in enumerate(op.controls))
+        amps = state.native.vector()
+        redone, residual = extension_block(prepared).run(
+            amps, list(op.targets), free, base, prepared.scheme.tolerance, self.threads
+        )
+        state.checks.add(redone, residual)
+
+    def take_checks(self, state: State) -> ColumnChecks:
+        """What the checks of the emulated blocks on ``state`` found since this was last asked."""
+        assert isinstance(state, CpuState)
+        checks, state.checks = state.checks, ColumnChecks()
+        return checks
 
     def _run_tile(
         self, state: State, qubits: Sequence[int], ops: Sequence[Op], fixed: tuple[Qubits, Qubits] = ((), ())
@@ -163,6 +187,15 @@ def _read(path: str) -> bytes:
         return os.read(descriptor, 1 << 14)
     finally:
         os.close(descriptor)
+
+
+def extension_block(block: ozaki.Block) -> _cpu.OzakiBlock:
+    """``block`` as the extension runs it."""
+    scheme = block.scheme
+    constants = _cpu.OzakiScheme(
+        scheme.moduli, [scheme.matrix_bits, scheme.column_bits, block.exponent], list(scheme.product)
+    )
+    return _cpu.OzakiBlock(constants, block.matrix, block.weights, block.check_row)
 
 
 def _native(state: State) -> _cpu.State:

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from qsim_ozaki import cuda_calibrate, cuda_dense, cuda_measure, jit
 from qsim_ozaki.cost import Device, amplitude_bytes
+from qsim_ozaki.cuda_ozaki import EmulatedBlock
 from qsim_ozaki.cuda_program import SHAPES, TileProgram, compile_tile
-from qsim_ozaki.engine import State, collapse_masks
+from qsim_ozaki.engine import ColumnChecks, State, collapse_masks
 from qsim_ozaki.errors import CapacityError, EngineError
 from qsim_ozaki.ops import EMPTY, ComplexArray, DenseBlock, HadamardPass, Kind, Op, Path, Prepare, Step, TilePass
 
@@ -46,6 +47,7 @@ class CudaState:
         self.num_qubits = num_qubits
         self.precision = precision
         self.amps = amps
+        self.checks = ColumnChecks()
 
     @property
     def kernel_qubits(self) -> int:
@@ -159,8 +161,28 @@ class CudaEngine:
             self._run_cached(own, step, step.qubits, step.ops, step.zero_qubits)
         elif isinstance(step, DenseBlock) and step.path is Path.NATIVE:
             self._run_cached(own, step, step.op.targets, [step.op], step.zero_qubits)
+        elif isinstance(step, DenseBlock):
+            self._run_emulated(own, step)
         else:
             raise EngineError(f"the CUDA engine has no step {step}")
+
+    def _run_emulated(self, state: CudaState, step: DenseBlock) -> None:
+        """One matrix by INT8 products; columns that fail their check are redone natively, and counted."""
+        key = (id(step), state.num_qubits, state.precision)
+        if key not in self._programs:
+            op = step.op
+            fixed = dict.fromkeys(step.zero_qubits, 0) | dict.fromkeys(step.one_qubits, 1)
+            fixed |= {c: op.ctrl_state >> b & 1 for b, c in enumerate(op.controls)}
+            block = EmulatedBlock(self, op.matrix(), op.targets, fixed, step.num_moduli)
+            self._remember(key, step, [block])
+        (block,) = self._programs[key][1]
+        state.checks.add(*block.run(state.amps, INSTANCES[state.precision]))
+
+    def take_checks(self, state: State) -> ColumnChecks:
+        """What the checks of the emulated blocks on ``state`` found since this was last asked."""
+        own = _own(state)
+        checks, own.checks = own.checks, ColumnChecks()
+        return checks
 
     def launch(
         self,
@@ -185,13 +207,16 @@ class CudaEngine:
         """Compiles a step once per width and precision; a plan that runs again only launches."""
         key = (id(step), state.num_qubits, state.precision)
         if key not in self._programs:
-            launches = list(self._compile(state, qubits, ops, zero_qubits))
-            self._programs[key] = (step, launches)  # holding the step keeps its id its own
-            if len(self._programs) > CACHED_PROGRAMS:
-                self._programs.popitem(last=False)
+            self._remember(key, step, self._compile(state, qubits, ops, zero_qubits))
         self._programs.move_to_end(key)
         for launch in self._programs[key][1]:
             launch(state)
+
+    def _remember(self, key: tuple[int, int, str], step: Step, launches: list[Any]) -> None:
+        """Keeps what was compiled; holding the step keeps its id its own."""
+        self._programs[key] = (step, launches)
+        if len(self._programs) > CACHED_PROGRAMS:
+            self._programs.popitem(last=False)
 
     def _compile(
         self, state: CudaState, qubits: Sequence[int], ops: Sequence[Op], zero_qubits: Sequence[int]

@@ -14,12 +14,13 @@ import numpy as np
 from qsim_ozaki import jit
 from qsim_ozaki.cost import Device
 from qsim_ozaki.cuda_program import SHAPES
-from qsim_ozaki.ops import Kind, Op, TilePass
+from qsim_ozaki.ops import DenseBlock, Kind, Op, TilePass
 
 LARGE_BYTES = 1 << 30  # several times any L2
 SWEEPS_PER_LAYER = 4  # of rotations on 12 tile qubits: three to a sweep, as the cost model counts
 OVERLAP = 0.8  # share of memory time hidden behind arithmetic with two blocks a processor
 REPEATS = 5
+BLOCK_QUBITS = 9  # of the measured matrix: beyond it the rate of FP64 tensor cores changes little
 BATCH = 8  # steps between two events: the first launch waits for the host, which would count as device time
 NOTHING = (Op(Kind.DIAGONAL, (), np.ones(1, complex)),)  # a pass that only reads and writes
 
@@ -39,6 +40,7 @@ def cuda_device(engine: Any) -> Device:
         tile_qubits=SHAPES["double"].tile_qubits,
         line_qubits=SHAPES["double"].line_qubits,
         overlap=OVERLAP,
+        block_flops_per_s=rates["block_flops_per_s"],
     )
 
 
@@ -78,9 +80,18 @@ def measure(engine: Any) -> dict[str, float]:
         "fp64_flops_per_s": 40 * 32 * amps / max(dense, 1e-9),
         "fp32_flops_per_s": 40 * 32 * amps / max(dense_single, 1e-9),
         "int8_ops_per_s": int8_rate(engine),
+        "block_flops_per_s": 8 * 2**BLOCK_QUBITS * amps / step_seconds(engine, state, dense_block(tile)),
         "cache_bandwidth_bytes_per_s": 8 * SWEEPS_PER_LAYER * 32 * amps / max(layers, 1e-9),
         "launch_seconds": step_seconds(engine, tiny, TilePass(tuple(range(12)), NOTHING)),
     }
+
+
+def dense_block(tile: Sequence[int]) -> DenseBlock:
+    """A random matrix on the highest qubits of ``tile``, as a step of its own."""
+    rng = np.random.default_rng(3)
+    shape = (1 << BLOCK_QUBITS, 1 << BLOCK_QUBITS)
+    matrix = np.linalg.qr(rng.normal(size=shape) + 1j * rng.normal(size=shape))[0]
+    return DenseBlock(Op(Kind.UNITARY, tuple(tile[-BLOCK_QUBITS:]), matrix))
 
 
 def dense_ops(qubits: Sequence[int], count: int) -> tuple[Op, ...]:
@@ -100,7 +111,7 @@ def rotations(qubits: Sequence[int], count: int) -> tuple[Op, ...]:
     return tuple(Op(Kind.UNITARY, (q,), matrix) for _ in range(count) for q in qubits)
 
 
-def step_seconds(engine: Any, state: Any, step: TilePass) -> float:
+def step_seconds(engine: Any, state: Any, step: TilePass | DenseBlock) -> float:
     """Median seconds of ``step`` by device events, compiled and warm."""
 
     def several() -> None:

@@ -100,10 +100,10 @@ def dense_tables(matrix: ComplexArray, targets: Sequence[int], fixed: dict[int, 
     low, high = steps[:8], steps[8:]
     places = np.concatenate(
         [
-            _sums(low).reshape(-1),
-            _sums(high).reshape(-1),
-            _sums([(1 << q, 0) for q in rows])[:, 0],
-            _sums([(1 << q, 0) for q in columns])[:, 0],
+            sums(low).reshape(-1),
+            sums(high).reshape(-1),
+            sums([(1 << q, 0) for q in rows])[:, 0],
+            sums([(1 << q, 0) for q in columns])[:, 0],
         ]
     )
     tile = np.zeros(1, DENSE_TILE)
@@ -114,7 +114,7 @@ def dense_tables(matrix: ComplexArray, targets: Sequence[int], fixed: dict[int, 
     return DenseTables(fragments(sorted_matrix(matrix, targets)), places, tile, num_tiles, (stride << k) * 8)
 
 
-def _sums(steps: Sequence[tuple[int, int]]) -> NDArray[np.uint64]:
+def sums(steps: Sequence[tuple[int, int]]) -> NDArray[np.uint64]:
     """For each index, the sum of the steps of its set bits, both components."""
     index = np.arange(1 << len(steps))
     out = np.zeros((len(index), 2), np.uint64)

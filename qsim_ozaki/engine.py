@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -15,6 +16,24 @@ from numpy.typing import NDArray
 from qsim_ozaki.cost import Device
 from qsim_ozaki.errors import EngineError
 from qsim_ozaki.ops import Step
+
+
+@dataclass(slots=True)
+class ColumnChecks:
+    """What the checks of emulated blocks found.
+
+    Attributes:
+        redone: columns whose check failed, which were redone natively.
+        residual: the largest residual of the other columns' checks, over the column's norm.
+    """
+
+    redone: int = 0
+    residual: float = 0.0
+
+    def add(self, redone: int, residual: float) -> None:
+        """Takes in the checks of one more block."""
+        self.redone += redone
+        self.residual = max(self.residual, residual)
 
 
 class State(Protocol):
@@ -48,6 +67,9 @@ class Engine(Protocol):
 
     def run_step(self, state: State, step: Step) -> None:
         """Does exactly ``step``, in place, or raises. `Relabel` moves no data and never reaches an engine."""
+
+    def take_checks(self, state: State) -> ColumnChecks:
+        """What the checks of the emulated blocks on ``state`` found since this was last asked."""
 
     def vector(self, state: State) -> NDArray[np.complexfloating]:
         """The amplitudes as a host array of the state's precision; the CPU engine gives a view, not a copy."""

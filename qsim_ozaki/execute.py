@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from qsim_ozaki import sampling
 from qsim_ozaki.code import Code, CodeItem, Dispatch, Jump, Segment
-from qsim_ozaki.engine import Engine, State
+from qsim_ozaki.engine import ColumnChecks, Engine, State
 from qsim_ozaki.errors import CapacityError, EngineError, LoweringError, OptionError, ProgramError
 from qsim_ozaki.expressions import Memory, assign, evaluate, forget, with_bit
 from qsim_ozaki.history import Cursor, Leaves
@@ -29,6 +29,7 @@ from qsim_ozaki.ops import (
     Kind,
     Measure,
     Op,
+    Path,
     Prepare,
     Relabel,
     Reset,
@@ -56,9 +57,13 @@ class Tally:
     passes: float = 0.0
     predicted_seconds: float = 0.0
     histories: int = 0
+    emulated: list[DenseBlock] = field(default_factory=list)
+    checks: ColumnChecks = field(default_factory=ColumnChecks)
 
     def add(self, step: Step) -> None:
         """Counts ``step``."""
+        if isinstance(step, DenseBlock) and step.path is Path.OZAKI:
+            self.emulated.append(step)
         self.steps[path_name(step)] += 1
         self.passes += step.prediction.passes
         self.predicted_seconds += step.prediction.seconds
@@ -213,6 +218,9 @@ class _Run:
             if not isinstance(step, Relabel):
                 self.engine.run_step(state, step)
             self.tally.add(step)
+        if any(isinstance(step, DenseBlock) and step.path is Path.OZAKI for step in todo.steps):
+            found = self.engine.take_checks(state)
+            self.tally.checks.add(found.redone, found.residual)
         cursor.position = todo.final_position
 
     def _measure(self, cursor: Cursor, measure: Measure) -> None:

@@ -23,8 +23,8 @@ from qsim_ozaki.errors import EngineError
 
 SOURCES = Path(qsim_ozaki.kernels.__file__).parent / "cuda"
 ARCHITECTURES = (80, 86, 89, 90, 100, 120)
-DOUBLE: Mapping[str, str] = {"REAL": "double"}
-SINGLE: Mapping[str, str] = {"REAL": "float"}
+DOUBLE = {"REAL": "double"}
+SINGLE = {"REAL": "float"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +60,27 @@ KERNELS: dict[str, Kernel] = {
         tuple({"K": str(k)} for k in range(4, 10)),
         tuple(a for a in ARCHITECTURES if a >= 90),
     ),
+    "ozaki_scale": Kernel("ozaki_scale.cu", "ozaki_scale"),
+    "ozaki_residues": Kernel(
+        "ozaki_residues.cu", "ozaki_residues", (DOUBLE | {"MODULI": "15"}, SINGLE | {"MODULI": "8"})
+    ),
+    "ozaki_encode": Kernel(
+        "ozaki_encode.cu",
+        "ozaki_encode",
+        (
+            DOUBLE | {"MODULI": "15", "DEPTH": "1"},
+            DOUBLE | {"MODULI": "9", "DEPTH": "2"},
+            SINGLE | {"MODULI": "8", "DEPTH": "4"},
+        ),
+    ),
+    "ozaki_matrix": Kernel("ozaki_matrix.cu", "ozaki_matrix", ({},)),
+    "ozaki_product": Kernel("ozaki_product.cu", "ozaki_product", ({"RAW": "0"}, {"RAW": "1"})),
+    "ozaki_wgmma": Kernel("ozaki_wgmma.cu", "ozaki_wgmma", ({"CLUSTER": "1"}, {"CLUSTER": "2"}), (90,), "a"),
+    "ozaki_naive": Kernel("ozaki_product.cu", "ozaki_naive", ({},)),
+    "ozaki_reconstruct": Kernel(
+        "ozaki_reconstruct.cu", "ozaki_reconstruct", ({"MODULI": "9"}, {"MODULI": "15"}, {"MODULI": "17"})
+    ),
+    "ozaki_commit": Kernel("ozaki_commit.cu", "ozaki_commit"),
     "rate_int8": Kernel("calibrate.cu", "rate_int8", ({},)),
 }
 

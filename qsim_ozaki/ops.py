@@ -265,15 +265,25 @@ class HadamardPass:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DenseBlock:
-    """One ``2**k`` x ``2**k`` matrix on arbitrary targets, by a matrix product."""
+    """One ``2**k`` x ``2**k`` matrix on arbitrary targets, by a matrix product.
+
+    Attributes:
+        op: its matrix, targets and controls.
+        path: which arithmetic.
+        num_moduli: of the emulated product.
+        zero_qubits: as in `TilePass`.
+        one_qubits: as in `TilePass`.
+        error_bound: proved, of the emulated product: largest error of an entry over its column's norm.
+    """
 
     op: Op
     path: Path = Path.NATIVE
     num_moduli: int = 0
-    zero_qubits: tuple[int, ...] = ()  # as in TilePass
+    zero_qubits: tuple[int, ...] = ()
     one_qubits: tuple[int, ...] = ()
     prediction: Prediction = field(default_factory=Prediction)
     reason: str = ""
+    error_bound: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,13 +43,6 @@ def _integer(least: int) -> Callable[[str, object], object]:
     return check
 
 
-def _check_arithmetic(name: str, value: object) -> object:
-    value = _choice("auto", "native", "emulated")(name, value)
-    if value == "emulated":
-        raise OptionError(f"{name}='emulated' is not available: no engine here emulates FP64. Use 'auto' or 'native'.")
-    return value
-
-
 def _check_accuracy(name: str, value: object) -> object:
     if value is None:
         return None
@@ -135,7 +128,7 @@ def host_array(value: Any) -> np.ndarray[Any, np.dtype[Any]]:
 OPTIONS: dict[str, tuple[object, Callable[[str, Any], object]]] = {
     "engine": ("auto", _choice("auto", *ENGINES)),
     "precision": ("double", _choice("double", "single")),
-    "arithmetic": ("auto", _check_arithmetic),
+    "arithmetic": ("auto", _choice("auto", "native", "emulated")),
     "accuracy": (None, _check_accuracy),
     "shots": (1024, _check_shots),
     "seed_simulator": (None, lambda _, value: check_seed(value)),

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from qsim_ozaki.choose import Asked, dense_block, least_block_qubits
 from qsim_ozaki.cost import Device, Footprint, packing_seconds, predict_prepare, predict_tile, state_bytes, total
 from qsim_ozaki.errors import CapacityError
 from qsim_ozaki.explain import explain_html, explain_steps
@@ -27,7 +28,6 @@ from qsim_ozaki.ops import (
     TilePass,
 )
 
-DENSE_BLOCK_QUBITS = 7  # matrices from this size on make a step of their own: arithmetic hides the pass
 SWAP_PERMUTATION = (0, 2, 1, 3)
 VECTOR_QUBITS = 2  # lowest qubits that a block works on whatever its targets: their amplitudes share a vector register
 MAX_QUBITS = 62  # a mask of qubits is one machine word
@@ -40,7 +40,8 @@ class PlanOptions:
     Attributes:
         precision: ``"double"`` (complex128) or ``"single"`` (complex64).
         arithmetic: ``"auto"``, ``"native"`` or ``"emulated"``, for dense blocks.
-        accuracy: requested relative error bound of one dense block; None asks for FP64 parity.
+        accuracy: requested error bound of an emulated block, over a column's norm; None asks for parity with
+            ``precision``.
         from_zero: the segment starts from |0...0>, so the first step may write a product state.
         max_fused_qubits: matrices on at most this many qubits absorb neighbouring gates.
         restore_order: the plan ends with program qubit q on physical qubit q.
@@ -180,7 +181,7 @@ class _Passes:
     def add(self, tile: int, ops: OpList) -> None:
         """One pass with ``ops``, or several where matrices among them are large enough to be steps of their own."""
         begin = 0
-        for number in ops.native.large_matrices(DENSE_BLOCK_QUBITS):
+        for number in ops.native.large_matrices(least_block_qubits(self.options.arithmetic)):
             self.close(tile, OpList(ops.native.part(begin, number)))
             self.block(ops[number])
             begin = number + 1
@@ -211,13 +212,15 @@ class _Passes:
         return tile
 
     def block(self, op: Op) -> None:
-        mask, size = _mask(op.targets), 1 << len(op.targets)
+        mask = _mask(op.targets)
         zeros, ones = self.used.fixed_qubits(mask)
-        prediction = self.predict(mask | (1 << VECTOR_QUBITS) - 1, [op])
-        seconds = prediction.seconds + packing_seconds(len(op.targets), self.device)
-        prediction = replace(prediction, seconds=seconds)
-        reason = f"{size} x {size} matrix product"
-        self.steps.append(DenseBlock(op, Path.NATIVE, 0, zeros, ones, prediction, reason))
+        extent = self.used.extent(mask | (1 << VECTOR_QUBITS) - 1)
+        prediction = predict_tile([op], extent, self.used.num_qubits, self.options.precision, self.device)
+        prediction = replace(prediction, seconds=prediction.seconds + packing_seconds(len(op.targets), self.device))
+        size = 1 << len(op.targets)
+        native = DenseBlock(op, Path.NATIVE, 0, zeros, ones, prediction, f"{size} x {size} matrix product")
+        asked = Asked(self.options.precision, self.options.arithmetic, self.options.accuracy)
+        self.steps.append(dense_block(native, extent.worked, self.used.num_qubits, asked, self.device))
         self.used.mix(mask, len(op.targets))
 
     def predict(self, tile: int, ops: Iterable[Op]) -> Prediction:

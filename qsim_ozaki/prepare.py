@@ -170,6 +170,14 @@ def experiment(prepared: Prepared, execution: Execution, asked: Request, engine:
         "histories": tally.histories,
         "neglected_probability": execution.neglected,
     }
+    if tally.emulated:
+        metadata["emulated"] = {
+            "blocks": len(tally.emulated),
+            "num_moduli": max(step.num_moduli for step in tally.emulated),
+            "error_bound": max(step.error_bound for step in tally.emulated),
+            "largest_residual": tally.checks.residual,
+            "columns_redone": tally.checks.redone,
+        }
     saved = {label: _presented(result.what, result.data) for label, result in execution.saved.items()}
     data = ExperimentResultData(counts=execution.counts, memory=execution.memory, **saved)
     return ExperimentResult(

@@ -17,6 +17,7 @@ from qiskit.providers import JobStatus
 from qiskit.providers.exceptions import JobTimeoutError
 from qiskit.quantum_info import SparsePauliOp, Statevector
 from qiskit.transpiler import CouplingMap, generate_preset_pass_manager
+from random_ops import random_unitary
 
 import qsim_ozaki
 from qsim_ozaki import OzakiBackend, save_statevector
@@ -40,7 +41,6 @@ BAD_VALUES = [
     ("engine", "cpuu", "Did you mean 'cpu'"),
     ("precision", "dbl", "'double', 'single'. Did you mean 'double'"),
     ("precision", 64, "'double', 'single'"),
-    ("arithmetic", "emulated", "not available"),
     ("arithmetic", "nativ", "Did you mean 'native'"),
     ("accuracy", 0.0, "between 0 and 1"),
     ("accuracy", "1e-3", "between 0 and 1"),
@@ -196,6 +196,23 @@ def test_plan_and_estimate_run_nothing_and_know_the_numbers():
     assert estimate.max_qubits == 26
     assert backend.estimate(circuit, precision="single").max_qubits == 27
     assert backend.estimate(bell()).fits
+
+
+def test_emulated_arithmetic_says_its_bound_and_what_its_checks_found():
+    circuit = QuantumCircuit(7)
+    rng = np.random.default_rng(4)
+    for targets in ([0, 3, 6], [5, 1, 2, 4], [6, 0]):
+        circuit.unitary(random_unitary(rng, 1 << len(targets)), targets)
+    expected = Statevector(circuit)
+    for accuracy, count, limit in ((None, 15, 1e-14), (1e-8, 8, 1e-7)):
+        result = OzakiBackend(arithmetic="emulated", accuracy=accuracy).run(circuit).result()
+        assert np.linalg.norm(np.asarray(result.get_statevector()) - expected.data) < limit
+        emulated = result.results[0].metadata["emulated"]
+        assert (emulated["blocks"], emulated["num_moduli"], emulated["columns_redone"]) == (2, count, 0)
+        assert emulated["error_bound"] <= (accuracy or 1e-15)
+        assert 0 < emulated["largest_residual"] <= 16 * emulated["error_bound"]
+        assert result.results[0].metadata["steps"]["dense_ozaki"] == 2
+    assert "emulated" not in OzakiBackend().run(circuit).result().results[0].metadata
 
 
 def test_metadata_says_what_ran():

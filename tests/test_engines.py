@@ -8,7 +8,7 @@ from random_ops import data_of, random_op, random_state, random_unitary
 from reference import apply_op, tolerance
 
 from qsim_ozaki.errors import CapacityError
-from qsim_ozaki.ops import EMPTY, DenseBlock, HadamardPass, Kind, Op, Prepare, TilePass
+from qsim_ozaki.ops import EMPTY, DenseBlock, HadamardPass, Kind, Op, Path, Prepare, TilePass
 
 PRECISIONS = ["double", "single"]
 
@@ -79,6 +79,29 @@ def test_matrices_of_every_size(engine, rng, precision):
             op = Op(Kind.UNITARY, targets, random_unitary(rng, 1 << k))
             state = random_state(rng, num_qubits)
             close(run(engine, state, [DenseBlock(op)], precision), apply_op(state, op), 1, precision)
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_emulated_matrices_of_every_size(engine, rng, precision):
+    for k in range(1, 9):
+        for num_qubits in (k, k + 1, 8, 12):
+            if num_qubits < k:
+                continue
+            order = [int(q) for q in rng.permutation(num_qubits)]
+            targets, rest = tuple(order[:k]), order[k:]
+            controls = tuple(rest[: int(rng.integers(0, min(len(rest), 2) + 1))])
+            op = Op(Kind.UNITARY, targets, random_unitary(rng, 1 << k), controls, int(rng.integers(1 << len(controls))))
+            state = random_state(rng, num_qubits)
+            zero = tuple(rest[len(controls) : len(controls) + 1])
+            for qubit in zero:
+                state[np.arange(state.size) >> qubit & 1 == 1] = 0
+            register = engine.load(state, precision)
+            engine.run_step(register, DenseBlock(op, Path.OZAKI, 15, zero))
+            close(np.array(engine.vector(register)), apply_op(state, op), 1, precision)
+            checks = engine.take_checks(register)
+            assert checks.redone == 0
+            assert 0 <= checks.residual < 1e-13
+            assert engine.take_checks(register).residual == 0
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)

@@ -7,12 +7,22 @@ import pytest
 from random_ops import random_op, random_state, random_unitary
 from reference import apply_op, tolerance
 
-from qsim_ozaki.cost import PAGE_BYTES, Device, Extent, Footprint, predict_tile, state_bytes, tile_work
+from qsim_ozaki.choose import Asked, dense_block
+from qsim_ozaki.cost import (
+    PAGE_BYTES,
+    Device,
+    Extent,
+    Footprint,
+    predict_emulated,
+    predict_tile,
+    state_bytes,
+    tile_work,
+)
 from qsim_ozaki.cpu import create
-from qsim_ozaki.errors import CapacityError
+from qsim_ozaki.errors import CapacityError, OptionError
 from qsim_ozaki.fuse import absorb_product
 from qsim_ozaki.op_list import OpList
-from qsim_ozaki.ops import EMPTY, DenseBlock, HadamardPass, Kind, Op, Prepare, Relabel, TilePass
+from qsim_ozaki.ops import EMPTY, DenseBlock, HadamardPass, Kind, Op, Path, Prepare, Relabel, TilePass
 from qsim_ozaki.plan import PlanOptions, order_swaps, plan
 
 DEVICE = Device(
@@ -37,6 +47,70 @@ def run_plan(made, state, num_qubits):
             engine.run_step(register, step)
     index = np.arange(1 << num_qubits)
     return engine.vector(register)[sum(((index >> q) & 1) << p for q, p in enumerate(made.final_position))]
+
+
+def block_steps(k, num_qubits, device=DEVICE, **options):
+    op = Op(Kind.UNITARY, tuple(range(k)), np.roll(np.eye(1 << k, dtype=complex), 1, axis=0))
+    return [
+        step for step in plan([op], num_qubits, device, PlanOptions(**options)).steps if isinstance(step, DenseBlock)
+    ]
+
+
+def test_a_block_is_emulated_from_its_predicted_crossing_on():
+    fast = replace(DEVICE, int8_ops_per_s=2e13, overlap=1.0)
+    paths = []
+    for k in range(7, 11):
+        (step,) = block_steps(k, 20, fast)
+        emulated = predict_emulated(step.op, 15, 2.0**20, 20, "double", fast)
+        (native,) = (other.prediction for other in block_steps(k, 20, fast, arithmetic="native"))
+        assert (step.path is Path.OZAKI) == (emulated.seconds < native.seconds)
+        assert step.prediction == min(emulated, native, key=lambda p: p.seconds)
+        paths.append(step.path)
+    assert paths[0] is Path.NATIVE
+    assert paths[-1] is Path.OZAKI
+    # fewer moduli for less accuracy make emulation pay earlier
+    assert block_steps(7, 20, fast, accuracy=1e-5)[0].num_moduli < 9
+    assert block_steps(10, 20, fast, arithmetic="native")[0].path is Path.NATIVE
+    assert block_steps(10, 20, DEVICE)[0].path is Path.NATIVE  # no INT8 rate
+
+
+def test_an_h200_emulates_where_its_measured_times_say_so():
+    """Times of benchmarks/h200_blocks.md: emulation wins from k = 10 at FP64 parity, from k = 9 at 34 bits."""
+    h200 = replace(
+        DEVICE,
+        bandwidth_bytes_per_s=4.3e12,
+        int8_ops_per_s=1.27e15,
+        block_flops_per_s=5.7e13,
+        overlap=0.8,
+    )
+    measured = {15: (4.15, 5.08, 6.74, 9.7), 9: (3.0, 3.6, 4.65, 6.33)}
+    for accuracy, count, first in ((None, 15, 10), (2e-8, 9, 9)):
+        for k, milliseconds in zip(range(8, 12), measured[count], strict=True):
+            (step,) = block_steps(k, 26, h200, accuracy=accuracy)
+            assert (step.path is Path.OZAKI) == (k >= first), (k, accuracy)
+            emulated = predict_emulated(step.op, count, 2.0**26, 26, "double", h200)
+            assert emulated.seconds * 1e3 == pytest.approx(milliseconds, rel=0.1)
+
+
+def test_an_emulated_block_says_its_moduli_and_its_bound():
+    (step,) = block_steps(3, 6, arithmetic="emulated")
+    assert (step.path, step.num_moduli) == (Path.OZAKI, 15)
+    assert step.error_bound == pytest.approx(6.1e-16, rel=0.01)
+    made = plan([step.op], 6, DEVICE, PlanOptions(arithmetic="emulated", accuracy=1e-9))
+    assert "ozaki (9 moduli)" in made.explain()
+    assert "8 x 8 matrix product, error <= 3.5e-10 of a column's norm, each column checked" in made.explain()
+    assert not block_steps(2, 6, arithmetic="emulated")
+
+
+def test_an_accuracy_that_no_moduli_reach_is_refused_with_the_way_out():
+    with pytest.raises(
+        OptionError, match=r"accuracy=1e-17: the least proved bound for a matrix on 3 qubits is 4.49e-16"
+    ):
+        block_steps(3, 6, arithmetic="emulated", accuracy=1e-17)
+    wide = DenseBlock(Op(Kind.UNITARY, tuple(range(14)), EMPTY))
+    with pytest.raises(OptionError, match=r"on 14 qubits was asked for; the limit is 13 qubits"):
+        dense_block(wide, 2.0**14, 14, Asked(arithmetic="emulated"), DEVICE)
+    assert block_steps(8, 10, accuracy=1e-17)[0].path is Path.NATIVE
 
 
 @pytest.mark.parametrize("tile_qubits", [3, 5, 8, 12])

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "bind.hpp"
+#include "bind_ozaki.hpp"
 #include "buffer.hpp"
 #include "measure.hpp"
 #include "pages.hpp"
@@ -264,4 +265,5 @@ NB_MODULE(_cpu, m) {
         .def("finish", &Program::finish, nb::call_guard<nb::gil_scoped_release>())
         .def("run", &Program::run, "state"_a, "threads"_a, nb::call_guard<nb::gil_scoped_release>())
         .def_prop_ro("sweep_types", &Program::sweep_types);
+    qsim::bind_ozaki(m);
 }

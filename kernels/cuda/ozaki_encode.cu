@@ -1,0 +1,76 @@
+// ozaki_encode.cu -- ozaki_scale.cu and ozaki_residues.cu in one, for columns short enough to be held whole: one read of the state.
+// Arrays     as there; places for tiles of kWhole columns; records need not be zero at the start
+// Launch     one block of 256 threads per kWhole columns, a warp for each; dynamic shared memory for kWhole * (K + 1) double2
+// Work       16 B read and 2 B a modulus written an amplitude; about 13 integer operations an amplitude and modulus: bound by them
+// Exactness  amplitudes are rounded once, to integers; residues are exact; the same bits on every run
+#include "ozaki.cuh"
+
+constexpr int kWhole = 8;
+constexpr int kBlocks = QSIM_DEPTH;  // K / kDepth
+constexpr int kStride = kBlocks * kDepth + 1;
+
+__device__ __forceinline__ double warp_sum(double value) {
+#pragma unroll
+    for (int offset = 16; offset > 0; offset >>= 1) value += __shfl_xor_sync(~0u, value, offset);
+    return value;
+}
+
+extern "C" __global__ void __launch_bounds__(256, kBlocks == 4 ? 3 : 5)
+ozaki_encode(const amp_t* __restrict__ state, const index_t* __restrict__ places, const index_t* __restrict__ column_offset,
+             const index_t* __restrict__ row_offset, const double2* __restrict__ check_row, ColumnRecord* __restrict__ records,
+             signed char* __restrict__ operand, const __grid_constant__ Columns columns, const __grid_constant__ Scheme scheme) {
+    extern __shared__ __align__(16) double2 tile[];  // [column][row], one row of padding a column
+    const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
+    const unsigned column = blockIdx.x * kWhole + warp;
+    const index_t base = columns.base | __ldg(column_offset + blockIdx.x * kWhole);
+    const amp_t* from = state + base + __ldg(places + 2 * threadIdx.x);
+    const int thread_place = (int)__ldg(places + 2 * threadIdx.x + 1);
+#pragma unroll
+    for (int block = 0; block < kBlocks; ++block) {
+        const index_t offset = __ldg(row_offset + block * kDepth);
+#pragma unroll
+        for (int i = 0; i < kWhole * kDepth / 256; ++i) {
+            const int place = thread_place | (int)__ldg(places + 512 + 2 * i + 1);
+            copy_async(tile + (place >> 7) * kStride + block * kDepth + (place & 127), from + (offset | __ldg(places + 512 + 2 * i)));
+        }
+    }
+    asm volatile("cp.async.commit_group;\ncp.async.wait_group 0;" ::: "memory");
+    __syncthreads();
+    const double2* mine = tile + warp * kStride + lane;
+    double square = 0, rescued = 0, expected_re = 0, expected_im = 0;
+#pragma unroll
+    for (int i = 0; i < 4 * kBlocks; ++i) {
+        const amp_t amp = *reinterpret_cast<const amp_t*>(mine + 32 * i);
+        const double2 p = __ldg(check_row + 32 * i + lane);
+        const double re = amp.x, im = amp.y, up_re = re * 0x1p600, up_im = im * 0x1p600;
+        square += re * re + im * im;
+        rescued += up_re * up_re + up_im * up_im;
+        expected_re += p.x * re - p.y * im;
+        expected_im += p.x * im + p.y * re;
+    }
+    expected_re = warp_sum(expected_re), expected_im = warp_sum(expected_im);
+    const int exponent = scale_exponent(warp_sum(square), warp_sum(rescued));
+    if (lane == 0) records[column] = {0, 0, expected_re, expected_im, 0, 0, exponent, 0};
+    const bool usable = exponent < kUnusable;
+    const Power power(usable ? scheme.column_bits - exponent : 0);
+    const unsigned row = (column & ~63u) | operand_row((int)column & 63);
+#pragma unroll 1
+    for (int block = 0; block < kBlocks; ++block) {
+        Entries entries;
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+            const amp_t amp = *reinterpret_cast<const amp_t*>(mine + block * kDepth + 32 * i);
+            entries.set(i, usable ? power(amp.x) : 0.0, usable ? power(amp.y) : 0.0);
+        }
+        unsigned at = (block * columns.row_stride + row) * kDepth + word_offset((int)row, lane);  // below 2^32: a chunk's workspace
+#pragma unroll
+        for (int t = 0; t < kModuli; ++t) {
+            unsigned plus, minus;
+            entries.residues(scheme.moduli[t], plus, minus);
+            *reinterpret_cast<unsigned*>(operand + at) = plus;
+            at += columns.plane_bytes;
+            *reinterpret_cast<unsigned*>(operand + at) = minus;
+            at += columns.plane_bytes;
+        }
+    }
+}

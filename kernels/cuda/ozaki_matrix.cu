@@ -1,0 +1,30 @@
+// ozaki_matrix.cu -- from a matrix to the INT8 operand of the product.
+// Arrays     matrix double2[size][size] row-major; operand int8 [plane][size / 128][size][128], as ozaki.cuh says
+// Launch     one warp per row and 128 entries of K, 256 threads a block
+// Work       once per matrix
+// Exactness  entries are rounded once, to integers; residues are exact
+#include "ozaki.cuh"
+
+extern "C" __global__ void __launch_bounds__(256)
+ozaki_matrix(const double2* __restrict__ matrix, signed char* __restrict__ operand, int size, const __grid_constant__ Scheme scheme) {
+    const int lane = threadIdx.x & 31;
+    const index_t number = (index_t)blockIdx.x * 8 + (threadIdx.x >> 5);
+    const int blocks = size / kDepth, block = (int)(number % blocks);
+    const index_t row = number / blocks;
+    const Power power(scheme.matrix_bits - scheme.matrix_exponent);
+    Entries entries;
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+        const double2 u = matrix[row * size + block * kDepth + 32 * i + lane];
+        entries.set(i, power(u.x), power(u.y));
+    }
+    const index_t plane = (index_t)size * size;
+    signed char* to = operand + (block * (index_t)size + row) * kDepth + word_offset((int)row, lane);
+    for (int t = 0; t < scheme.num_moduli; ++t) {
+        unsigned plus, minus;
+        entries.residues(scheme.moduli[t], plus, minus);
+        *reinterpret_cast<unsigned*>(to) = plus;
+        *reinterpret_cast<unsigned*>(to + plane) = minus;
+        to += 2 * plane;
+    }
+}

@@ -1,0 +1,357 @@
+"""Emulated FP64 on a GPU: records and tables of one block, and its launches, column by column of the state in chunks.
+
+In: an `ozaki.Block`, targets, a CUDA engine's launcher. Out: the block applied in place, and what its checks found.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qsim_ozaki import moduli, ozaki
+from qsim_ozaki.cuda_dense import sorted_matrix, sums
+from qsim_ozaki.errors import CapacityError
+from qsim_ozaki.ops import ComplexArray
+
+ROW_BITS, COLUMN_BITS = 7, 4  # of a tile of the state: kDepth rows, kGatherColumns columns in ozaki.cuh
+WHOLE_BITS, WHOLE_DEPTH = 3, 4  # columns of ozaki_encode.cu, kWhole, and the most blocks of 128 rows it holds
+PRODUCT_COLUMNS = 256  # kTileColumns
+THREADS = 256
+RECONSTRUCT_THREADS = 128
+# of a chunk: with fewer, launches and their tails cost more than what stays in the L2 saves (H200, 2026-11)
+CHUNK_AMPS = 1 << 23
+LANES = 2  # chunks at a time
+REDO_ENTRIES = 1 << 24  # amplitudes of failed columns redone at a time
+STAGES = {80: 3, 86: 2, 89: 2, 90: 4, 100: 4, 120: 2}  # of ozaki_product.cu
+STAGE_BYTES = 48 << 10
+WGMMA_THREADS = 288
+WGMMA_SHARED_BYTES = 1024 + 4 * STAGE_BYTES + (32 << 10) + 64  # aligned to the swizzle; stages, output, barriers
+
+# sums of 16 bytes times residues and a bias: the integers that the kernels reduce as floats are no larger
+LARGEST_REDUCED = 16 * 255 * 120 + 240
+FLOAT_ROUND = 3 << 22  # floats from 2**23 to 2**24 are integers
+SUM_BIAS, DIFFERENCE_BIAS = 1536, 1280  # what ozaki_columns.cu adds to sums and differences of residues
+
+MODULUS = np.dtype(
+    [
+        ("negative", "i4"),
+        ("inverse", "f4"),
+        ("shift", "f4"),
+        ("re_words", "i4", 2),
+        ("im_words", "i4", 2),
+        ("re_bias", "i4"),
+        ("im_bias", "i4"),
+        ("sum_words", "i4"),
+        ("sum_bias", "i4"),
+        ("unused", "i4"),
+        ("weights", "f8", 4),
+    ],
+    align=True,
+)
+SCHEME = np.dtype(
+    [
+        ("moduli", MODULUS, 17),
+        ("offset", "f8", 4),
+        ("product", "f8", 2),
+        ("tolerance", "f8"),
+        ("num_moduli", "i4"),
+        ("matrix_bits", "i4"),
+        ("column_bits", "i4"),
+        ("matrix_exponent", "i4"),
+    ],
+    align=True,
+)
+COLUMNS = np.dtype(
+    [
+        ("base", "u8"),
+        ("first", "u8"),
+        ("num_columns", "u8"),
+        ("row_stride", "u4"),
+        ("plane_bytes", "u4"),
+        ("depth_blocks", "i4"),
+    ],
+    align=True,
+)
+PRODUCT = np.dtype([("num_tiles", "u8"), ("row_bits", "i4"), ("column_bits", "i4"), ("depth_blocks", "i4")], align=True)
+RECORD_BYTES = 56  # of ColumnRecord
+
+
+def byte_words(factor: int, modulus: int, count: int) -> NDArray[np.int32]:
+    """Residues of ``factor`` times 256**j for j below ``count``, as bytes of words."""
+    residues = [moduli.balanced(factor * 256**j, modulus) for j in range(count)]
+    return np.array(residues, np.int8).view(np.int32)
+
+
+def float_quotient(modulus: int) -> int:
+    """The least multiple Q of 256 for which Q m + v is at least 2**23 for every v that the kernels reduce modulo m."""
+    least = 2**23 + LARGEST_REDUCED
+    return -(-least // (256 * modulus)) * 256
+
+
+def scheme_record(block: ozaki.Block) -> NDArray[Any]:
+    """The `Scheme` of ``ozaki.cuh`` for ``block``."""
+    record = np.zeros(1, SCHEME)
+    scheme = block.scheme
+    for row, constants in zip(record["moduli"][0], scheme.moduli, strict=False):
+        m, root = int(constants[0]), int(constants[2])
+        quotient = float_quotient(m)
+        bits = 0x4B000000 + quotient * m - 2**23  # of the float quotient * m
+        row["negative"], row["inverse"], row["shift"] = -m, np.float32(1 / m), FLOAT_ROUND - quotient
+        row["re_words"], row["im_words"] = byte_words(1, m, 8), byte_words(root, m, 8)
+        row["re_bias"], row["im_bias"] = moduli.balanced(-(2**63), m) + bits, moduli.balanced(-(2**63) * root, m)
+        row["sum_words"], row["sum_bias"] = byte_words(1, m, 4)[0], moduli.balanced(-(2**31), m) + bits
+        row["weights"] = constants[3:]
+    biases = np.array([SUM_BIAS, SUM_BIAS, DIFFERENCE_BIAS, DIFFERENCE_BIAS])
+    record["offset"] = -biases * np.sum(scheme.moduli[:, 3:], axis=0)  # exact for the high words
+    record["product"], record["tolerance"] = scheme.product, scheme.tolerance**2
+    record["num_moduli"], record["matrix_exponent"] = len(scheme.moduli), block.exponent
+    record["matrix_bits"], record["column_bits"] = scheme.matrix_bits, scheme.column_bits
+    return record
+
+
+def check_room(engine: Any, num_targets: int, num_moduli: int) -> None:
+    """Refuses a matrix whose residues, beside itself, do not fit what the engine has free."""
+    needed, free = (16 + 2 * num_moduli) << 2 * num_targets, engine.free_bytes()
+    if needed > free:
+        raise CapacityError(
+            f"a matrix on {num_targets} qubits needs {needed / 2**30:.3g} GiB with its residues modulo {num_moduli} "
+            f"moduli; {engine.device_name} has {free / 2**30:.3g} GiB free. Use arithmetic='native', or less accuracy."
+        )
+
+
+def product_record(size: int, row_stride: int, planes: int) -> NDArray[Any]:
+    """The `Product` of the kernels that multiply a ``size`` x ``size`` matrix with ``row_stride`` columns."""
+    record = np.zeros(1, PRODUCT)
+    down, across = size >> ROW_BITS, row_stride // PRODUCT_COLUMNS
+    record["row_bits"], record["column_bits"] = down.bit_length() - 1, across.bit_length() - 1
+    record["depth_blocks"], record["num_tiles"] = down, planes * down * across
+    return record
+
+
+def tile_places(rows: Sequence[int], columns: Sequence[int]) -> NDArray[np.uint64]:
+    """(offset in the state, column 128 + row in the tile) of each thread, then of each of its iterations.
+
+    Args:
+        rows: targets, ascending; a tile has the lowest of them.
+        columns: the lowest free qubits, ascending.
+    """
+    tile = sorted((*rows[:ROW_BITS], *columns))
+    steps = [(1 << q, 1 << rows.index(q) if q in rows else 1 << ROW_BITS + columns.index(q)) for q in tile]
+    return np.concatenate([sums(steps[:8]).reshape(-1), sums(steps[8:]).reshape(-1)])
+
+
+def widened(matrix: ComplexArray, targets: Sequence[int], free: Sequence[int]) -> tuple[ComplexArray, tuple[int, ...]]:
+    """The matrix on enough targets for a tile: further ones, from ``free``, are left alone by it."""
+    extra = tuple(free[: max(ROW_BITS - len(targets), 0)])
+    return np.asarray(np.kron(np.eye(1 << len(extra)), matrix), complex), (*targets, *extra)
+
+
+def insert_bits(values: NDArray[np.int64], qubits: Sequence[int]) -> NDArray[np.int64]:
+    """``values`` with a zero bit opened at each of ``qubits``: basis states of the columns they number."""
+    out = values.astype(np.int64)
+    for q in sorted(qubits):
+        low = out & ((1 << q) - 1)
+        out = (out - low) * 2 + low
+    return out
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Chunks:
+    """How a block runs on states of one width.
+
+    Attributes:
+        records: `Columns` of each chunk.
+        offsets: of a chunk's columns in the state, from its base on.
+        report: as in ``ozaki_commit.cu``.
+        lanes: streams that take the chunks in turn: one's products overlap with another's memory traffic.
+    """
+
+    records: list[NDArray[Any]]
+    offsets: Any
+    report: Any
+    lanes: list[Any]
+
+    @property
+    def row_stride(self) -> int:
+        """Columns between two rows of a workspace."""
+        return int(self.records[0]["row_stride"][0])
+
+
+class EmulatedBlock:
+    """One matrix on arbitrary qubits of a state, ready to run on states of one width and precision.
+
+    Args:
+        engine: the CUDA engine, for its launcher.
+        matrix: ``(2**k, 2**k)``, index bit 0 is ``targets[0]``.
+        targets: distinct qubits.
+        fixed: value of each qubit at which the block acts (controls, and qubits known to be |0>).
+        num_moduli: of the scheme.
+
+    Raises:
+        CapacityError: the matrix's residues do not fit the GPU's free memory.
+    """
+
+    def __init__(
+        self, engine: Any, matrix: ComplexArray, targets: Sequence[int], fixed: dict[int, int], num_moduli: int
+    ) -> None:
+        check_room(engine, max(len(targets), ROW_BITS), num_moduli)
+        cupy = engine.cupy
+        self.engine, self.fixed, self.num_moduli = engine, fixed, num_moduli
+        self.base = sum(value << q for q, value in fixed.items())
+        self.width = len(fixed) + max(len(targets), ROW_BITS) + COLUMN_BITS  # least that tiles need
+        free = [q for q in range(max(self.width, 64)) if q not in fixed and q not in targets]
+        wide, all_targets = widened(matrix, targets, free)
+        self.rows = sorted(all_targets)
+        self.block = ozaki.block(sorted_matrix(wide, all_targets), num_moduli)
+        self.scheme = scheme_record(self.block)
+        self.size = 1 << len(self.rows)
+        columns = [q for q in free if q not in self.rows]
+        self.places = cupy.asarray(tile_places(self.rows, columns[:COLUMN_BITS]))
+        self.whole_places = cupy.asarray(tile_places(self.rows, columns[:WHOLE_BITS]))
+        self.row_offset = cupy.asarray(sums([(1 << q, 0) for q in self.rows])[:, 0])
+        self.check_row, self.weights = cupy.asarray(self.block.check_row), cupy.asarray(self.block.weights)
+        self._chunked: dict[int, _Chunks] = {}
+        self.operand = cupy.empty(2 * num_moduli * self.size**2, np.int8)
+        self._launch("ozaki_matrix", {"REAL": "double"}, self.size**2 // 1024, (
+            cupy.asarray(self.block.matrix), self.operand, np.int32(self.size), self.scheme
+        ))  # fmt: skip
+
+    def run(self, amps: Any, instance: dict[str, str]) -> tuple[int, float]:
+        """Applies the block to ``amps`` (a CuPy array of a power of two of amplitudes), in place.
+
+        Returns:
+            (columns redone, largest residual of the other columns' checks over their scale).
+        """
+        cupy = self.engine.cupy
+        num_qubits = int(amps.size).bit_length() - 1
+        if num_qubits < self.width:  # tiles reach beyond the state: zeros there stay zero
+            padded = cupy.zeros(1 << self.width, amps.dtype)
+            padded[: amps.size] = amps
+            outcome = self.run(padded, instance)
+            amps[...] = padded[: amps.size]
+            return outcome
+        if num_qubits not in self._chunked:
+            self._chunked[num_qubits] = self._chunks(num_qubits)
+        chunks = self._chunked[num_qubits]
+        chunks.report.data.memset_async(0, chunks.report.nbytes)
+        stream, ready = cupy.cuda.get_current_stream(), cupy.cuda.Event(disable_timing=True)
+        ready.record(stream)
+        scratches = [self._scratch(chunks.row_stride) for _ in chunks.lanes]
+        for lane in chunks.lanes:
+            lane.wait_event(ready)
+        for number in range(len(chunks.records)):
+            with chunks.lanes[number % len(chunks.lanes)]:
+                self._run_chunk(amps, instance, chunks, number, scratches[number % len(chunks.lanes)])
+        for lane in chunks.lanes:
+            done = cupy.cuda.Event(disable_timing=True)
+            done.record(lane)
+            stream.wait_event(done)
+        count, residual = (int(word) for word in chunks.report[:2].get())
+        if count:
+            self._redo(amps, chunks.report[2 : 2 + count].get().astype(np.int64))
+        return count, math.sqrt(np.array(residual, np.uint64).view(np.float64))
+
+    def _column_offsets(self, numbers: NDArray[np.int64]) -> NDArray[np.uint64]:
+        """Basis states of row 0 of the columns with these numbers, without what is fixed."""
+        return insert_bits(numbers, [*self.rows, *self.fixed]).astype(np.uint64)
+
+    def _chunks(self, num_qubits: int) -> _Chunks:
+        """How a state of ``num_qubits`` is done: in chunks that leave most of the free memory alone."""
+        cupy = self.engine.cupy
+        num_columns = 1 << (num_qubits - len(self.rows) - len(self.fixed))
+        room = self.engine.free_bytes() // (4 * LANES * self.num_moduli * 4)
+        amps = max(min(CHUNK_AMPS, 1 << max(room, 1).bit_length() - 1), PRODUCT_COLUMNS * self.size)
+        chunk = min(num_columns, max(amps // self.size, 1 << COLUMN_BITS))
+        record = np.zeros(1, COLUMNS)
+        record["num_columns"], record["row_stride"] = chunk, max(chunk, PRODUCT_COLUMNS)
+        record["plane_bytes"] = self.size * max(chunk, PRODUCT_COLUMNS)
+        record["depth_blocks"] = self.size >> ROW_BITS
+        records = []
+        for first in range(0, num_columns, chunk):
+            record["first"] = first
+            record["base"] = self.base | int(self._column_offsets(np.array([first]))[0])
+            records.append(record.copy())
+        lanes = [cupy.cuda.Stream(non_blocking=True) for _ in range(min(LANES, len(records)))]
+        offsets = cupy.asarray(self._column_offsets(np.arange(chunk)))
+        return _Chunks(records, offsets, cupy.empty(2 + num_columns, np.uint64), lanes)
+
+    def _scratch(self, row_stride: int) -> tuple[Any, Any, Any]:
+        """Records, the columns' operand (later the result), and the product's residues, for one chunk."""
+        cupy = self.engine.cupy
+        entries = self.size * row_stride
+        planes = 2 * self.num_moduli
+        records = cupy.empty(row_stride * RECORD_BYTES, np.uint8)
+        return records, cupy.empty(max(planes, 16) * entries, np.int8), cupy.empty(planes * entries, np.int8)
+
+    def _run_chunk(
+        self, amps: Any, instance: dict[str, str], chunks: _Chunks, number: int, scratch: tuple[Any, Any, Any]
+    ) -> None:
+        """All of one chunk, on the current stream."""
+        records, operand, residues = scratch
+        columns, offsets, scheme = chunks.records[number], chunks.offsets, self.scheme
+        entries = int(columns["num_columns"][0]) * self.size
+        counted = {"MODULI": str(self.num_moduli)}
+        depth = self.size >> ROW_BITS
+        args: tuple[Any, ...]
+        if depth <= WHOLE_DEPTH:
+            args = (
+                amps,
+                self.whole_places,
+                offsets,
+                self.row_offset,
+                self.check_row,
+                records,
+                operand,
+                columns,
+                scheme,
+            )
+            kind = instance | counted | {"DEPTH": str(depth)}
+            self._launch(
+                "ozaki_encode", kind, entries // self.size >> WHOLE_BITS, args, self.size + 1 << WHOLE_BITS + 4
+            )
+        else:
+            records.data.memset_async(0, records.nbytes)
+            args = (amps, offsets, self.row_offset, self.check_row, records, columns)
+            self._launch("ozaki_scale", instance, max(entries >> ROW_BITS + 5, depth), args)
+            args = (amps, self.places, offsets, self.row_offset, records, operand, columns, scheme)
+            self._launch("ozaki_residues", instance | counted, entries >> ROW_BITS + COLUMN_BITS, args)
+        hopper = self.engine.architecture == 90
+        self.multiply(operand, residues, chunks.row_stride, "ozaki_wgmma" if hopper else "ozaki_product")
+        args = (residues, self.weights, operand, records, columns, scheme)
+        blocks = self.size * chunks.row_stride >> 11
+        self.engine.launch("ozaki_reconstruct", counted, blocks, RECONSTRUCT_THREADS, args)
+        args = (amps, self.places, offsets, self.row_offset, records, operand, chunks.report, columns, scheme)
+        self._launch("ozaki_commit", instance, entries >> ROW_BITS + COLUMN_BITS, args)
+
+    def multiply(self, operand: Any, residues: Any, stride: int, kernel: str) -> None:
+        """All planes' products by ``ozaki_product`` or, on Hopper, ``ozaki_wgmma``."""
+        engine = self.engine
+        product = product_record(self.size, stride, 2 * self.num_moduli)
+        args = (self.operand, operand, residues, product, self.scheme)
+        blocks = min(int(product["num_tiles"][0]), engine.num_processors)
+        if kernel == "ozaki_wgmma":
+            cluster = 2 if self.size >= 256 else 1
+            blocks -= blocks % cluster
+            engine.launch(kernel, {"CLUSTER": str(cluster)}, blocks, WGMMA_THREADS, args, WGMMA_SHARED_BYTES)
+        else:
+            self._launch(kernel, {"RAW": "0"}, blocks, args, STAGES[engine.architecture] * STAGE_BYTES)
+
+    def _launch(
+        self, name: str, instance: dict[str, str], blocks: int, args: tuple[Any, ...], shared_bytes: int = 0
+    ) -> None:
+        self.engine.launch(name, instance, blocks, THREADS, args, shared_bytes)
+
+    def _redo(self, amps: Any, failed: NDArray[np.int64]) -> None:
+        """The FP64 product of the columns that kept their input."""
+        cupy = self.engine.cupy
+        matrix = cupy.asarray(self.block.matrix)
+        base = self._column_offsets(failed).astype(np.int64) | self.base
+        step = max(REDO_ENTRIES // self.size, 1)
+        for start in range(0, len(base), step):
+            index = self.row_offset.astype(np.int64)[:, None] | cupy.asarray(base[start : start + step])[None, :]
+            amps[index] = (matrix @ amps[index].astype(np.complex128)).astype(amps.dtype)

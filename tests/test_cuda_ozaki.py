@@ -1,0 +1,189 @@
+"""Emulated FP64 on a GPU: its constants by exact arithmetic; its layers, faults and odd inputs where there is a GPU."""
+
+from fractions import Fraction
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from random_ops import random_state, random_unitary
+from reference import apply_op
+
+from qsim_ozaki import cuda_ozaki, moduli, ozaki
+from qsim_ozaki.engine import select
+from qsim_ozaki.errors import CapacityError, EngineError
+from qsim_ozaki.ops import DenseBlock, Kind, Op, Path
+
+MODULI = moduli.complex_moduli(moduli.MAX_MODULI)
+
+
+@pytest.fixture(scope="module")
+def scheme():
+    return cuda_ozaki.scheme_record(ozaki.block(np.eye(8, dtype=complex), moduli.MAX_MODULI))[0]
+
+
+def test_a_float_reduces_every_integer_to_its_balanced_residue(rng, scheme):
+    """float32 arithmetic as the kernels do it: one multiplication and addition, rounded once."""
+    largest = cuda_ozaki.LARGEST_REDUCED
+    for m, row in zip(MODULI, scheme["moduli"], strict=True):
+        quotient = cuda_ozaki.float_quotient(m)
+        relative = Fraction(float(row["inverse"])) * m - 1
+        assert 2**23 <= quotient * m - largest < quotient * m + largest < 2**24
+        assert quotient % 256 == 0  # so that the low byte of the bits is that of the integer
+        assert row["shift"] == cuda_ozaki.FLOAT_ROUND - quotient
+        # what the rounded inverse moves stays below the distance of v / m from a tie
+        assert abs(relative) * (quotient * m + largest) / m < Fraction(1, 2 * m)
+        values = np.concatenate([rng.integers(-largest, largest + 1, 2000), np.arange(-m, m), [largest, -largest]])
+        exact = (quotient * m + values).astype(np.longdouble) * np.longdouble(row["inverse"]) + np.longdouble(
+            row["shift"]
+        )
+        found = values - np.rint(exact - cuda_ozaki.FLOAT_ROUND).astype(int) * m
+        assert np.array_equal(found, [moduli.balanced(int(v), m) for v in values])
+
+
+def test_words_and_biases_give_the_residue_of_a_64_bit_integer(rng, scheme):
+    for m, row in zip(MODULI, scheme["moduli"], strict=True):
+        root = moduli.root_of_minus_one(m)
+        bits = 0x4B000000 + cuda_ozaki.float_quotient(m) * m - 2**23
+        for value in [0, 1, -1, 2**60, -(2**60), *(int(v) for v in rng.integers(-(2**60), 2**60, 40))]:
+            data = np.frombuffer(((value + 2**63) % 2**64).to_bytes(8, "little"), np.uint8).astype(int)
+            for words, bias, factor in (("re_words", row["re_bias"] - bits, 1), ("im_words", row["im_bias"], root)):
+                found = int(data @ row[words].view(np.int8).astype(int)) + int(bias)
+                assert abs(found) <= cuda_ozaki.LARGEST_REDUCED // 2
+                assert (found - factor * value) % m == 0
+        for value in [0, -1, *(int(v) for v in rng.integers(-(2**27), 2**27, 20))]:
+            data = np.frombuffer((value + 2**31).to_bytes(4, "little"), np.uint8).astype(int)
+            found = int(data @ row["sum_words"].reshape(1).view(np.int8).astype(int)) + int(row["sum_bias"]) - bits
+            assert abs(found) <= cuda_ozaki.LARGEST_REDUCED
+            assert (found - value) % m == 0
+
+
+def test_a_narrow_matrix_is_widened_by_qubits_that_it_leaves_alone(rng):
+    matrix = random_unitary(rng, 8)
+    wide, targets = cuda_ozaki.widened(matrix, (4, 0, 9), [1, 2, 3, 5, 6])
+    assert targets == (4, 0, 9, 1, 2, 3, 5)
+    state = random_state(rng, 10)
+    expected = apply_op(state, Op(Kind.UNITARY, (4, 0, 9), matrix))
+    assert np.allclose(apply_op(state, Op(Kind.UNITARY, targets, wide)), expected, rtol=0, atol=1e-15)
+
+
+def test_columns_are_numbered_by_the_qubits_left():
+    numbers = np.arange(16)
+    expected = [(n & 1) | (n >> 1 & 3) << 3 | (n >> 3) << 6 for n in numbers]  # qubits 0, 3, 4 and 6
+    assert np.array_equal(cuda_ozaki.insert_bits(numbers, [5, 1, 2]), expected)
+
+
+def test_a_matrix_whose_residues_do_not_fit_is_refused_with_numbers():
+    small = SimpleNamespace(free_bytes=lambda: 2**29, device_name="a small GPU")
+    with pytest.raises(CapacityError, match=r"on 12 qubits needs 0.719 GiB .* 15 moduli; a small GPU has 0.5 GiB free"):
+        cuda_ozaki.EmulatedBlock(small, np.empty((0, 0)), tuple(range(12)), {}, 15)
+
+
+@pytest.fixture(scope="module")
+def gpu():
+    try:
+        return select("cuda")
+    except EngineError as error:
+        pytest.skip(str(error))
+
+
+def block_on(gpu, rng, targets, num_moduli, fixed=None):
+    matrix = random_unitary(rng, 1 << len(targets))
+    return matrix, cuda_ozaki.EmulatedBlock(gpu, matrix, targets, fixed or {}, num_moduli)
+
+
+def in_order(out, planes, size, columns):
+    """``(planes, size, columns)`` of the product's output, whose order ozaki.cuh tells."""
+    blocks = out.reshape(planes, size // 64, columns // 256, 4, 2, 4, 8, 64)
+    rows = blocks.transpose(0, 1, 3, 4, 6, 2, 5, 7).reshape(planes, size, columns)
+    column = np.arange(columns)
+    return rows[..., column & ~63 | place_of(column)]
+
+
+def place_of(column):
+    """Byte of a column among the 64 of its group in the output."""
+    return 4 * (column & 15) | column >> 4 & 3
+
+
+@pytest.mark.cuda
+def test_sums_and_residues_of_the_tensor_cores_are_the_naive_ones(gpu, rng):
+    size, count, columns = 256, 3, 512
+    _, block = block_on(gpu, rng, tuple(range(8)), count)
+    cupy, planes = gpu.cupy, 2 * count
+    matrix = cupy.asarray(rng.integers(-120, 121, planes * size * size).astype(np.int8))
+    operand = cupy.asarray(rng.integers(-120, 121, planes * size * columns).astype(np.int8))
+    naive = cupy.zeros(planes * size * columns, np.int32)
+    gpu.launch(
+        "ozaki_naive", {}, 512, 256, (matrix, operand, naive, np.uint64(naive.size), np.int32(size), np.uint64(columns))
+    )
+    c = np.arange(columns)
+    place = place_of(c)
+    row = c & ~63 | (place & 14) << 2 | (place & 48) >> 3 | place & 1  # as operand_row in ozaki.cuh
+    sums = naive.get().reshape(planes, size, columns)[:, :, row]
+    block.operand = matrix
+    raw = cupy.full(naive.size, -1, np.int32)
+    product = cuda_ozaki.product_record(block.size, columns, planes)
+    shared = cuda_ozaki.STAGES[gpu.architecture] * cuda_ozaki.STAGE_BYTES
+    gpu.launch("ozaki_product", {"RAW": "1"}, 7, 256, (matrix, operand, raw, product, block.scheme), shared)
+    assert np.array_equal(in_order(raw.get(), planes, size, columns), sums)
+    residues = np.array(
+        [[[moduli.balanced(int(v), MODULI[p // 2]) for v in r[:64]] for r in sums[p, :40]] for p in range(planes)]
+    )
+    for kernel in ("ozaki_product", "ozaki_wgmma") if gpu.architecture == 90 else ("ozaki_product",):
+        out = cupy.full(naive.size, -99, np.int8)
+        block.multiply(operand, out, columns, kernel)
+        assert np.array_equal(in_order(out.get(), planes, size, columns)[:, :40, :64], residues), kernel
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize("precision", ["double", "single"])
+def test_blocks_agree_with_the_reference(gpu, rng, precision):
+    for k in (1, 3, 6, 7, 8, 9, 10):
+        for num_qubits in (k + 1, 12, 14):
+            order = [int(q) for q in rng.permutation(max(num_qubits, k + 1))]
+            targets, controls = tuple(order[:k]), tuple(order[k : k + int(rng.integers(2))])
+            op = Op(Kind.UNITARY, targets, random_unitary(rng, 1 << k), controls, int(rng.integers(1 << len(controls))))
+            state = random_state(rng, len(order)).astype(np.complex128 if precision == "double" else np.complex64)
+            register = gpu.load(state, precision)
+            gpu.run_step(register, DenseBlock(op, Path.OZAKI, 15))
+            error = np.linalg.norm(gpu.vector(register) - apply_op(state, op))
+            assert error <= (1e-14 if precision == "double" else 1e-6), (k, num_qubits, error)
+            checks = gpu.take_checks(register)
+            assert checks.redone == 0
+            assert checks.residual <= ozaki.scheme(15, max(k, 7)).tolerance
+
+
+@pytest.mark.cuda
+def test_planted_faults_are_caught_and_redone(gpu, rng):
+    for trial in range(1000):
+        if trial % 50 == 0:
+            count = int(rng.choice([9, 15]))
+            targets = tuple(int(q) for q in rng.permutation(12)[:7])
+            matrix, block = block_on(gpu, rng, targets, count)
+            state = random_state(rng, 12)
+            expected = apply_op(state, Op(Kind.UNITARY, targets, matrix))
+        at = int(rng.integers(block.operand.size))
+        old, modulus = int(block.operand[at]), MODULI[at // 128**2 // 2]
+        block.operand[at] = moduli.balanced(old + int(rng.integers(1, modulus)), modulus)
+        amps = gpu.cupy.asarray(state)
+        redone, _ = block.run(amps, {"REAL": "double"})
+        block.operand[at] = old
+        assert redone > 0, trial
+        assert np.linalg.norm(amps.get() - expected) <= 32 * float(moduli.error_bound(count, 7)), trial
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize("bad", [np.nan, np.inf, 1e200])
+def test_odd_columns_are_redone_or_keep_their_accuracy(gpu, rng, bad):
+    matrix, block = block_on(gpu, rng, (0, 1, 2, 3, 4, 5, 6), 15)
+    x = random_state(rng, 12).reshape(32, 128) * 10.0 ** -np.linspace(0, 300, 32)[:, None]
+    x[5], x[9, 3] = 0, bad
+    amps = gpu.cupy.asarray(x.reshape(-1))
+    redone, _ = block.run(amps, {"REAL": "double"})
+    assert redone == 1
+    y = amps.get().reshape(32, 128)
+    for column in range(32):
+        exact = matrix.astype(np.clongdouble) @ x[column].astype(np.clongdouble)
+        if column != 9:
+            norm = np.linalg.norm(x[column].astype(np.clongdouble))
+            assert np.max(np.abs(y[column] - exact)) <= float(moduli.error_bound(15, 7)) * norm
+    assert np.isfinite(y[9]).all() == np.isfinite(bad)
