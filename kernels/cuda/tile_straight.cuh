@@ -1,0 +1,256 @@
+// tile_straight.cuh -- the frame of a generated tile kernel: loads, exchanges, stores and operators with compile-time places.
+// A generated source (cuda_straight.py) defines the macros, includes this file and spells out one pass in a struct Body.
+// Macros     QSIM_TILE tile qubits; QSIM_CONSTANTS, QSIM_MASKS sizes of the arguments; QSIM_EARLY amplitudes that a thread fetches
+//            as soon as it has taken its own: the others follow after the last exchange; QSIM_BLOCKS blocks that share a processor
+// Body       In, Out layouts of load and store; kOffsetIn, kOffsetOut, kSlotsIn, kRecords word indices in the tables; kTilePhases;
+//            kScaled; run(a, slot, tile, tables, shared, args)
+// Arrays     state amp_t[2^n] in/out; tables uint64 words: offsets and slots per thread, phases per thread, records of tile phases
+// Launch     2^(QSIM_TILE - kRegisterQubits) threads, at most num_tiles blocks; QSIM_EARLY amplitudes a thread and a tile of shared memory
+// Layout     as in tile_exec.cu; angles, matrix entries and qubit positions are arguments, so one kernel serves every pass of its structure
+#pragma once
+#include "tile_gates.cuh"
+
+constexpr int kThreads = 1 << (QSIM_TILE - kRegisterQubits);
+constexpr int kEarly = QSIM_EARLY;
+constexpr unsigned kTileBytes = sizeof(amp_t) << QSIM_TILE;
+constexpr unsigned kLowSlots = ((1u << kLineQubits) - 1) * sizeof(amp_t);  // slot bits that the swizzle changes
+static_assert(kEarly >= 0 && kEarly <= kAmps, "a thread fetches at most its own amplitudes early");
+
+struct Args {
+    index_t num_tiles;
+    index_t stride_in[kRegisterQubits];   // of the register qubits at the load and at the store
+    index_t stride_out[kRegisterQubits];
+    index_t mask[QSIM_MASKS];
+    double scale;  // product of the factors that rotations left out
+    Runs runs;     // the tile's qubits as runs of consecutive positions
+    real_t value[QSIM_CONSTANTS];
+};
+
+// Slots of the register bits in one layout.
+template <unsigned... kMask>
+struct Layout {
+    __device__ static constexpr unsigned of(int r) {
+        const unsigned mask[] = {kMask...};
+        unsigned slot = 0;
+        for (int b = 0; b < kRegisterQubits; ++b)
+            if ((r >> b) & 1) slot ^= mask[b];
+        return slot;
+    }
+};
+
+// Only the low part of a slot mixes with the thread's own; the high part is an immediate offset.
+template <class L>
+__device__ __forceinline__ unsigned slot_at(unsigned slot, int r) {
+    return (slot ^ (L::of(r) & kLowSlots)) + (L::of(r) & ~kLowSlots);
+}
+
+template <class L>
+__device__ __forceinline__ void put(const Amps& a, char* shared, unsigned slot) {
+#pragma unroll
+    for (int r = 0; r < kAmps; ++r) *reinterpret_cast<amp_t*>(shared + slot_at<L>(slot, r)) = a[r];
+}
+
+template <class L>
+__device__ __forceinline__ void get(Amps& a, const char* shared, unsigned slot) {
+#pragma unroll
+    for (int r = 0; r < kAmps; ++r) a[r] = *reinterpret_cast<const amp_t*>(shared + slot_at<L>(slot, r));
+}
+
+// Gray order as in tile_gates.cuh, with strides from the arguments.
+__device__ __forceinline__ long long step(const index_t (&strides)[kRegisterQubits], int i) {
+    const int changed = gray(i) ^ gray(i + 1), bit = changed == 1 ? 0 : changed == 2 ? 1 : changed == 4 ? 2 : changed == 8 ? 3 : 4;
+    const long long stride = (long long)strides[bit];
+    return gray(i + 1) & changed ? stride : -stride;
+}
+
+// One tile of a block's sequence, and the one after it.
+struct Tile {
+    index_t base;         // basis state of the tile's first amplitude
+    const amp_t* next;    // the thread's first amplitude of the next tile
+    bool more;            // whether there is a next tile
+    const amp_t* phases;  // of the tile's number, in shared memory
+};
+
+// Where amplitude i (in Gray order) of the next tile waits: early ones in the thread's own column behind the tile, others in its slots.
+template <class L>
+__device__ __forceinline__ char* waiting_place(char* shared, unsigned slot, int i) {
+    const unsigned column = kTileBytes + (i * kThreads + threadIdx.x) * (unsigned)sizeof(amp_t);
+    return shared + (i < kEarly ? column : slot_at<L>(slot, gray(i)));
+}
+
+template <class L, int kFirst, int kLast>
+__device__ __forceinline__ void fetch(const amp_t* from, char* shared, unsigned slot, const Args& args) {
+#pragma unroll
+    for (int i = 0; i < kLast; ++i) {
+        if (i >= kFirst) copy_async(waiting_place<L>(shared, slot, i), from);
+        if (i < kLast - 1) from += step(args.stride_in, i);
+    }
+}
+
+template <class L>
+__device__ __forceinline__ void take(Amps& a, char* shared, unsigned slot) {
+#pragma unroll
+    for (int i = 0; i < kAmps; ++i) a[gray(i)] = *reinterpret_cast<const amp_t*>(waiting_place<L>(shared, slot, i));
+}
+
+template <bool kScaled>
+__device__ __forceinline__ void store(const Amps& a, amp_t* to, const Args& args) {
+    const real_t scale = (real_t)args.scale;
+#pragma unroll
+    for (int i = 0; i < kAmps; ++i) {
+        const int r = gray(i);
+        *to = kScaled ? amp_t{a[r].x * scale, a[r].y * scale} : a[r];  // rounds once; exact where scale is a power of two
+        if (i < kAmps - 1) to += step(args.stride_out, i);
+    }
+}
+
+__device__ __forceinline__ unsigned slot_of_thread(const index_t* tables, unsigned at) {
+    return __ldg(reinterpret_cast<const unsigned*>(tables + at) + threadIdx.x);
+}
+
+__device__ __forceinline__ amp_t phase_of_thread(const index_t* tables, unsigned at) {
+    return __ldg(reinterpret_cast<const amp_t*>(tables + at) + threadIdx.x);
+}
+
+// Phase number i of the tile's own bits: records are words (number of terms, word index of constant, 0, terms).
+__device__ __forceinline__ amp_t phase_of_tile(const index_t* tables, unsigned records, index_t base) {
+    const index_t word = __ldg(tables + records + threadIdx.x);
+    return unit(total_angle(tables, Op{(unsigned)word << 13, (unsigned)(word >> 32)}, base));
+}
+
+// A phase of the thread's and the tile's bits that is no product of both.
+__device__ __forceinline__ amp_t phase_of_both(const index_t* tables, unsigned terms, unsigned at, index_t base, unsigned offsets) {
+    return unit(total_angle(tables, Op{terms << 13, at}, base | __ldg(tables + offsets + threadIdx.x)));
+}
+
+// The sign bit of (-1)^(number of ones).
+__device__ __forceinline__ unsigned parity(unsigned thread_bits) { return (unsigned)__popc(thread_bits) << 31; }
+__device__ __forceinline__ unsigned parity(index_t base_bits) { return (unsigned)__popcll(base_bits) << 31; }
+__device__ __forceinline__ unsigned sign_where(bool on) { return on ? 0x80000000u : 0u; }
+
+__device__ __forceinline__ double with_sign(double x, unsigned sign) { return __hiloint2double(__double2hiint(x) ^ (int)sign, __double2loint(x)); }
+__device__ __forceinline__ float with_sign(float x, unsigned sign) { return __int_as_float(__float_as_int(x) ^ (int)sign); }
+
+// Operators on the register indices r of kOn.
+template <unsigned kOn>
+__device__ __forceinline__ void flip_sign(Amps& a, unsigned sign) {
+#pragma unroll
+    for (int r = 0; r < kAmps; ++r)
+        if ((kOn >> r) & 1) a[r] = {with_sign(a[r].x, sign), with_sign(a[r].y, sign)};
+}
+
+template <unsigned kOn>
+__device__ __forceinline__ void negate(Amps& a) {
+#pragma unroll
+    for (int r = 0; r < kAmps; ++r)
+        if ((kOn >> r) & 1) a[r] = {-a[r].x, -a[r].y};
+}
+
+template <unsigned kOn>
+__device__ __forceinline__ void times(Amps& a, amp_t w) {
+#pragma unroll
+    for (int r = 0; r < kAmps; ++r)
+        if ((kOn >> r) & 1) a[r] = cmul(a[r], w);
+}
+
+// One constant per register index, in ascending order.
+template <unsigned kOn>
+__device__ __forceinline__ void times_each(Amps& a, const real_t* c) {
+    int i = 0;
+#pragma unroll
+    for (int r = 0; r < kAmps; ++r)
+        if ((kOn >> r) & 1) {
+            a[r] = cmul(a[r], amp_t{c[2 * i], c[2 * i + 1]});
+            ++i;
+        }
+}
+
+// X on register bit B where r has kValue under kMask; the second form only in threads where `on` holds.
+template <int B, unsigned kMask, unsigned kValue>
+__device__ __forceinline__ void flip_bit(Amps& a) {
+    each_pair<B>(a, [](amp_t& x0, amp_t& x1, int r) {
+        if ((r & kMask) == kValue) {
+            const amp_t y = x0;
+            x0 = x1;
+            x1 = y;
+        }
+    });
+}
+template <int B, unsigned kMask, unsigned kValue>
+__device__ __forceinline__ void flip_bit(Amps& a, bool on) {
+    each_pair<B>(a, [on](amp_t& x0, amp_t& x1, int r) {
+        if ((r & kMask) == kValue) {
+            const amp_t y0 = {on ? x1.x : x0.x, on ? x1.y : x0.y};
+            x1 = {on ? x0.x : x1.x, on ? x0.y : x1.y};
+            x0 = y0;
+        }
+    });
+}
+
+template <int B, unsigned kMask, unsigned kValue>
+__device__ __forceinline__ void matrix2_by(Amps& a, const real_t* m) {
+    each_pair<B>(a, [m](amp_t& x0, amp_t& x1, int r) {
+        if ((r & kMask) == kValue) {
+            amp_t y0 = cmul(x0, amp_t{m[0], m[1]});
+            cfma(y0, x1, amp_t{m[2], m[3]});
+            amp_t y1 = cmul(x1, amp_t{m[6], m[7]});
+            cfma(y1, x0, amp_t{m[4], m[5]});
+            x0 = y0;
+            x1 = y1;
+        }
+    });
+}
+
+// A < B; matrix index bit 0 is register bit A.
+template <int A, int B, unsigned kMask, unsigned kValue>
+__device__ __forceinline__ void matrix4_by(Amps& a, const real_t* m) {
+#pragma unroll
+    for (int r = 0; r < kAmps; ++r) {
+        if ((r & place4<A, B>(3)) == 0 && (r & kMask) == kValue) {
+            amp_t y[4];
+#pragma unroll
+            for (int row = 0; row < 4; ++row) {
+                y[row] = cmul(a[r], amp_t{m[8 * row], m[8 * row + 1]});
+#pragma unroll
+                for (int column = 1; column < 4; ++column)
+                    cfma(y[row], a[r | place4<A, B>(column)], amp_t{m[8 * row + 2 * column], m[8 * row + 2 * column + 1]});
+            }
+#pragma unroll
+            for (int row = 0; row < 4; ++row) a[r | place4<A, B>(row)] = y[row];
+        }
+    }
+}
+
+template <class Body>
+__device__ __forceinline__ void run_tiles(amp_t* __restrict__ state, const index_t* __restrict__ tables, const Args& args) {
+    extern __shared__ __align__(16) char shared[];
+    amp_t* phases = reinterpret_cast<amp_t*>(shared + kTileBytes + kEarly * kThreads * sizeof(amp_t));
+    Amps a;
+    const index_t offset = __ldg(tables + Body::kOffsetIn + threadIdx.x);
+    index_t base = spread(blockIdx.x, args.runs);
+    unsigned slot = slot_of_thread(tables, Body::kSlotsIn);
+    fetch<typename Body::In, 0, kAmps>(state + (base | offset), shared, slot, args);
+    unsigned turn = 0;
+    for (index_t tile = blockIdx.x; tile < args.num_tiles; tile += gridDim.x, turn ^= 1) {
+        wait_async();
+        slot = slot_of_thread(tables, Body::kSlotsIn);
+        take<typename Body::In>(a, shared, slot);  // each thread reads what it copied itself: no barrier
+        const bool more = tile + gridDim.x < args.num_tiles;
+        const index_t next = spread(tile + gridDim.x, args.runs);
+        const Tile now = {base, state + (next | __ldg(tables + Body::kOffsetIn + threadIdx.x)), more, phases + turn * Body::kTilePhases};
+        if (more) fetch<typename Body::In, 0, kEarly>(now.next, shared, slot, args);
+        if constexpr (Body::kTilePhases > 0) {  // two sets in turn: others may still read the tile before's
+            if (threadIdx.x < Body::kTilePhases) phases[turn * Body::kTilePhases + threadIdx.x] = phase_of_tile(tables, Body::kRecords, base);
+            __syncthreads();
+        }
+        Body::run(a, slot, now, tables, shared, args);
+        store<Body::kScaled>(a, state + (base | __ldg(tables + Body::kOffsetOut + threadIdx.x)), args);
+        base = next;
+    }
+}
+
+#define QSIM_KERNEL                                                                                        \
+    extern "C" __global__ void __launch_bounds__(kThreads, QSIM_BLOCKS)                                    \
+    tile_straight(amp_t* __restrict__ state, const index_t* __restrict__ tables, const __grid_constant__ Args args) { \
+        run_tiles<Body>(state, tables, args);                                                              \
+    }

@@ -1,0 +1,409 @@
+"""A tile pass spelled out as the source of one straight-line CUDA kernel.
+
+In: a tile's qubits, ops, the state's width and precision. Out: a `StraightProgram`: source text that depends on the
+pass's structure alone, and the arrays and arguments that hold its angles, matrices and qubits. It needs no GPU.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qsim_ozaki.cuda_dense import RUNS, runs_record
+from qsim_ozaki.cuda_lower import HALF_TURN, Item, lower, mask_of, phases_of
+from qsim_ozaki.cuda_program import LEAST_COS, SHAPES, SQRT_HALF, Shape, doubling_runs, swizzle
+from qsim_ozaki.cuda_schedule import Phase, Phases, schedule
+from qsim_ozaki.ops import ComplexArray, Op
+
+MAX_TILE_PHASES = 31  # of the 1 KiB that two blocks a processor leave beside their tiles, twice
+MAX_CONSTANT_BYTES = 30 << 10  # arguments of a kernel are at most 32764 bytes
+KINDS = ("hadamard", "rotate", "flip", "matrix")  # on one or two qubits
+PARAMETERS = "Amps& a, unsigned slot, const Tile& tile, const index_t* tables, char* shared, const Args& args"
+
+
+class NotStraightError(Exception):
+    """The pass has an operator that only the interpreter knows."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StraightProgram:
+    """What one launch of a generated kernel needs.
+
+    Attributes:
+        source: CUDA source; equal for passes of equal structure.
+        tables: uint64 words, uploaded once.
+        stride_in: strides of the register qubits at the load.
+        stride_out: the same at the store.
+        masks: uint64 masks over the tile's own bits.
+        values: real constants, in the order of their use.
+        num_tiles: tiles of the state.
+        tile: the tile's qubits, ascending.
+        zero_qubits: qubits outside the tile that are |0>.
+        scale: factor applied at the store.
+        tile_phases: phases computed once a tile.
+    """
+
+    source: str
+    tables: NDArray[np.uint64]
+    stride_in: tuple[int, ...]
+    stride_out: tuple[int, ...]
+    masks: tuple[int, ...]
+    values: tuple[float, ...]
+    num_tiles: int
+    tile: tuple[int, ...]
+    zero_qubits: tuple[int, ...]
+    scale: float
+    tile_phases: int
+
+
+def straight(
+    qubits: Sequence[int], ops: Sequence[Op], num_qubits: int, precision: str, zero_qubits: Sequence[int] = ()
+) -> StraightProgram:
+    """The straight-line kernel of a tile pass; a tile smaller than the kernel's is filled up with the lowest others.
+
+    Args:
+        qubits: the step's qubits, at most the kernel's tile.
+        ops: in order, mixed qubits inside ``qubits``.
+        num_qubits: width of the state, at least a tile and its register qubits' lines.
+        precision: ``"double"`` or ``"single"``.
+        zero_qubits: qubits outside ``qubits`` that are |0>.
+
+    Raises:
+        NotStraightError: an operator needs the interpreter, or the arguments do not fit a launch.
+    """
+    shape = SHAPES[precision]
+    wanted = min(shape.tile_qubits, num_qubits)
+    others = (q for q in range(num_qubits) if q not in set(qubits))
+    tile = tuple(sorted([*qubits, *(next(others) for _ in range(wanted - len(qubits)))]))
+    items = lower(ops, shape.register_qubits)
+    for item in items:
+        if item.kind != "terms" and (item.kind not in KINDS or len(item.qubits) > 2):
+            raise NotStraightError(item.kind)
+    phases = schedule(items, tile, shape.register_qubits, shape.line_qubits)
+    zeros = tuple(q for q in zero_qubits if q not in tile)
+    return _Writer(tile, zeros, num_qubits, shape).write(phases)
+
+
+def arguments(program: StraightProgram, precision: str) -> NDArray[Any]:
+    """The kernel's ``Args`` struct, as an array of one record."""
+    k = SHAPES[precision].register_qubits
+    real = "f8" if precision == "double" else "f4"
+    kind = np.dtype(
+        [
+            ("num_tiles", "u8"),
+            ("stride_in", "u8", k),
+            ("stride_out", "u8", k),
+            ("mask", "u8", max(len(program.masks), 1)),
+            ("scale", "f8"),
+            ("runs", RUNS),
+            ("value", real, max(len(program.values), 1)),
+        ],
+        align=True,
+    )
+    out = np.zeros(1, kind)
+    out["num_tiles"], out["scale"] = program.num_tiles, program.scale
+    out["stride_in"], out["stride_out"] = program.stride_in, program.stride_out
+    out["mask"][0, : len(program.masks)] = program.masks
+    out["value"][0, : len(program.values)] = program.values
+    out["runs"] = runs_record([*program.tile, *program.zero_qubits])
+    return out
+
+
+@dataclass(slots=True, eq=False)
+class _Place:
+    """One layout: register qubits ascending, the thread's bits in order, its slots in words and as a C++ type."""
+
+    registers: tuple[int, ...]
+    lanes: tuple[int, ...]
+    slots_at: int
+    name: str
+
+
+@dataclass(slots=True, eq=False)
+class _Writer:
+    tile: tuple[int, ...]
+    zero_qubits: tuple[int, ...]
+    num_qubits: int
+    shape: Shape
+    lines: list[str] = field(default_factory=list)
+    words: list[NDArray[np.uint64]] = field(default_factory=list)
+    size: int = 0
+    masks: list[int] = field(default_factory=list)
+    values: list[float] = field(default_factory=list)
+    records: list[dict[int, int]] = field(default_factory=list)
+    scale: float = 1.0
+    place: _Place = field(init=False)
+
+    @property
+    def threads(self) -> int:
+        return 1 << (len(self.tile) - self.shape.register_qubits)
+
+    def write(self, phases: list[Phase]) -> StraightProgram:
+        """Every phase's work between exchanges; the rest of the next tile is fetched once shared memory is free."""
+        last = len(phases) - 1
+        places = [self._place(phase, i in (0, last), i) for i, phase in enumerate(phases)]
+        self.place = places[0]
+        offsets = [self._put(self._offsets(place)) for place in (places[0], places[-1])]
+        for i, phase in enumerate(phases):
+            if i:
+                before, self.place = self.place, places[i]
+                self._say(f"put<{before.name}>(a, shared, slot);")
+                self._say("__syncthreads();")
+                self._say(f"slot = slot_of_thread(tables, {self.place.slots_at});")
+                self._say(f"get<{self.place.name}>(a, shared, slot);")
+            if i == last:
+                guard = "__syncthreads(); " if i else ""  # others may still read what the last exchange brought
+                late = f"fetch<In, kEarly, kAmps>(tile.next, shared, slot_of_thread(tables, {places[0].slots_at}), args);"
+                self._say(f"{guard}if (tile.more) {late}")
+            self._work(phase)
+        records = self._records()
+        if 8 * (len(self.values) + len(self.masks)) > MAX_CONSTANT_BYTES:
+            raise NotStraightError(f"{len(self.values)} constants")
+        source = self._source(places, offsets, records)
+        ends = [tuple(1 << q for q in place.registers) for place in (places[0], places[-1])]
+        num_tiles = 1 << (self.num_qubits - len(self.tile) - len(self.zero_qubits))
+        return StraightProgram(
+            source,
+            np.concatenate(self.words),
+            *ends,
+            tuple(self.masks),
+            tuple(self.values),
+            num_tiles,
+            self.tile,
+            self.zero_qubits,
+            self.scale,
+            len(self.records),
+        )
+
+    def _say(self, line: str) -> None:
+        self.lines.append(line)
+
+    def _put(self, array: NDArray[np.generic]) -> int:
+        """Appends an array on a 16-byte boundary; returns its word index."""
+        data = np.frombuffer(array.tobytes() + bytes(-array.nbytes % 16), np.uint64)
+        at = self.size
+        self.words.append(data)
+        self.size += data.size
+        return at
+
+    def _value(self, values: Sequence[float]) -> str:
+        at = len(self.values)
+        self.values += values
+        return f"args.value + {at}"
+
+    def _mask(self, mask: int) -> str:
+        self.masks.append(mask)
+        return f"args.mask[{len(self.masks) - 1}]"
+
+    def _place(self, phase: Phase, outer: bool, number: int) -> _Place:
+        """Threads take the other positions ascending where the layout touches the state, else so that banks differ."""
+        line = self.shape.line_qubits
+        rest = [q for q in self.tile if q not in phase.registers]
+        if not outer:
+            at = {q: self.tile.index(q) for q in rest}
+            front = [next((q for q in rest if at[q] % line == i), -1) for i in range(line)]
+            front = [q for q in front if q >= 0]
+            rest = front + [q for q in rest if q not in front]
+        thread = np.arange(self.threads)
+        index = sum(((thread >> i & 1) << self.tile.index(q) for i, q in enumerate(rest)), np.zeros_like(thread))
+        slots = (swizzle(index, line) * self.shape.amp_bytes).astype(np.uint32)
+        return _Place(phase.registers, tuple(rest), self._put(slots), f"Layout{number}")
+
+    def _offsets(self, place: _Place) -> NDArray[np.uint64]:
+        thread = np.arange(self.threads, dtype=np.uint64)
+        bits = ((thread >> np.uint64(i) & np.uint64(1)) << np.uint64(q) for i, q in enumerate(place.lanes))
+        return sum(bits, np.zeros_like(thread))
+
+    def _source(self, places: list[_Place], offsets: list[int], records: int) -> str:
+        size = self.shape.amp_bytes
+        layouts = []
+        for place in places:
+            masks = [int(swizzle(1 << self.tile.index(q), self.shape.line_qubits)) * size for q in place.registers]
+            layouts.append(f"using {place.name} = Layout<{', '.join(f'{m}u' for m in masks)}>;")
+        first, last = places[0], places[-1]
+        numbers = {
+            "unsigned kOffsetIn": offsets[0],
+            "unsigned kOffsetOut": offsets[1],
+            "unsigned kSlotsIn": first.slots_at,
+            "unsigned kRecords": records,
+            "int kTilePhases": len(self.records),
+            "bool kScaled": str(self.scale != 1).lower(),
+        }
+        sizes = {"TILE": len(self.tile), "CONSTANTS": max(len(self.values), 1), "MASKS": max(len(self.masks), 1)}
+        out = [f"#define QSIM_{name} {value}" for name, value in sizes.items()]
+        out += ['#include "tile_straight.cuh"', "", "struct Body {", *(f"    {layout}" for layout in layouts)]
+        out += [f"    using In = {first.name};", f"    using Out = {last.name};"]
+        out += [f"    static constexpr {name} = {value};" for name, value in numbers.items()]
+        out += [f"    static __device__ __forceinline__ void run({PARAMETERS}) {{", *(f"        {line}" for line in self.lines)]
+        out += ["    }", "};", "QSIM_KERNEL", ""]
+        return "\n".join(out)
+
+    def _work(self, phase: Phase) -> None:
+        for work in phase.work:
+            if isinstance(work, Phases):
+                self._phases(work.terms)
+            else:
+                self._item(work)
+                if abs(self.scale) < self.shape.least_scale:
+                    self._say(f"scale_all(a, *({self._value([self.scale])}));")
+                    self.scale = 1.0
+
+    def _bit(self, qubit: int) -> int:
+        return self.place.registers.index(qubit)
+
+    def _thread_bits(self, mask: int) -> int:
+        """A mask of qubits as the thread's bits."""
+        return sum(1 << i for i, q in enumerate(self.place.lanes) if mask >> q & 1)
+
+    def _tile_bits(self, mask: int) -> int:
+        """The part of a mask of qubits that the tile's number holds."""
+        return mask & ~mask_of(self.tile)
+
+    def _crosses(self, mask: int) -> bool:
+        """Whether a mask has qubits of the thread and of the tile's number at once."""
+        return bool(self._thread_bits(mask) and self._tile_bits(mask))
+
+    def _item(self, item: Item) -> None:
+        bits = [self._bit(q) for q in item.qubits]
+        mask, value = item.condition
+        inside = [(b, value >> q & 1) for b, q in enumerate(self.place.registers) if mask >> q & 1]
+        places = f"{sum(1 << b for b, _ in inside)}u, {sum(v << b for b, v in inside)}u"
+        where = self._where(mask & ~mask_of(self.place.registers), value)
+        if item.kind == "hadamard":
+            self.scale *= SQRT_HALF
+            self._say(f"hadamard<{bits[0]}>(a);")
+        elif item.kind == "rotate":
+            cos, sin = item.angle
+            near = abs(cos) >= LEAST_COS
+            self.scale *= cos if near else sin
+            tangent = self._value([sin / cos if near else cos / sin])
+            self._say(f"rotate{'' if near else '_far'}<{bits[0]}>(a, *({tangent}));")
+        elif item.kind == "flip":
+            self._say(f"flip_bit<{bits[0]}, {places}>(a{', ' + where if where else ''});")
+        else:
+            assert item.data is not None
+            matrix = item.data
+            if len(bits) == 2 and bits[0] > bits[1]:
+                matrix = matrix[np.ix_([0, 2, 1, 3], [0, 2, 1, 3])]
+            entries = self._value(_reals(matrix))
+            size = "2" if len(bits) == 1 else "4"
+            call = f"matrix{size}_by<{', '.join(str(b) for b in sorted(bits))}, {places}>(a, {entries});"
+            self._say(f"if ({where}) {call}" if where else call)
+
+    def _where(self, mask: int, value: int) -> str:
+        """A condition on thread and tile bits as an expression, empty where there is none."""
+        parts = []
+        threads = self._thread_bits(mask)
+        if threads:
+            parts.append(f"(threadIdx.x & {threads}u) == {self._thread_bits(value & mask)}u")
+        tile = self._tile_bits(mask)
+        if tile:
+            parts.append(f"(tile.base & {self._mask(tile)}) == {self._mask(self._tile_bits(value & mask))}")
+        return " && ".join(parts)
+
+    def _phases(self, terms: dict[int, int]) -> None:
+        """Phases by register part: constants per register index, signs of outer bits, one factor per part otherwise."""
+        inside = mask_of(self.place.registers)
+        groups: dict[int, dict[int, int]] = {}
+        for key, angle in terms.items():
+            groups.setdefault(key & inside, {})[key & ~inside] = angle
+        constants: dict[int, int] = {}
+        for part, group in sorted(groups.items()):
+            bits = sum(1 << b for b, q in enumerate(self.place.registers) if part >> q & 1)
+            if 0 in group:
+                constants[bits] = group.pop(0)
+            on = self._on([bits])
+            signs = {k: angle for k, angle in group.items() if angle == HALF_TURN and self._crosses(k)}
+            if group and all(angle == HALF_TURN for angle in group.values()):
+                signs = group
+            if signs:
+                self._say(f"flip_sign<{on}>(a, {self._sign(signs)});")
+            factors = {k: angle for k, angle in group.items() if k not in signs}
+            if factors:
+                self._say(f"times<{on}>(a, {self._factor(factors)});")
+        if constants and all(bits and angle == HALF_TURN for bits, angle in constants.items()):
+            odd = [r for r in range(1 << len(self.place.registers)) if sum(r & p == p for p in constants) & 1]
+            self._say(f"negate<{sum(1 << r for r in odd)}u>(a);")
+        elif constants:
+            needed = [r for r in range(1 << len(self.place.registers)) if any(r & p == p for p in constants)]
+            angles = [sum(angle for p, angle in constants.items() if r & p == p) % (1 << 64) for r in needed]
+            table = self._value(_reals(phases_of(angles)))
+            self._say(f"times_each<{self._on(list(constants))}>(a, {table});")
+
+    def _on(self, parts: list[int]) -> str:
+        """Register indices that hold all bits of some part."""
+        return f"{sum(1 << r for r in range(1 << len(self.place.registers)) if any(r & p == p for p in parts))}u"
+
+    def _sign(self, group: dict[int, int]) -> str:
+        singles = sum(key for key in group if key.bit_count() == 1)
+        parts = []
+        if self._thread_bits(singles):
+            parts.append(f"parity(threadIdx.x & {self._thread_bits(singles)}u)")
+        if self._tile_bits(singles):
+            parts.append(f"parity(tile.base & {self._mask(self._tile_bits(singles))})")
+        parts += [f"sign_where({self._where(key, key)})" for key in sorted(group) if key.bit_count() > 1]
+        return " ^ ".join(parts)
+
+    def _factor(self, group: dict[int, int]) -> str:
+        """The phase of outer bits as a product of a thread's and a tile's."""
+        thread = {key: angle for key, angle in group.items() if not self._tile_bits(key)}
+        tile = {key: angle for key, angle in group.items() if self._tile_bits(key) == key}
+        both = {key: angle for key, angle in group.items() if self._crosses(key)}
+        parts = []
+        if thread:
+            total = np.zeros(self.threads, np.uint64)
+            number = np.arange(self.threads)
+            for key, angle in thread.items():
+                bits = self._thread_bits(key)
+                total[number & bits == bits] += np.uint64(angle)  # wraps modulo one turn
+            parts.append(f"phase_of_thread(tables, {self._put(self._amps(phases_of(total.tolist())))})")
+        if tile:
+            if len(self.records) == MAX_TILE_PHASES:
+                raise NotStraightError(f"more than {MAX_TILE_PHASES} phases of the tile")
+            self.records.append(tile)
+            parts.append(f"tile.phases[{len(self.records) - 1}]")
+        if both:
+            words = _angle_words(both)
+            record = f"{(len(words) - 2) // 4}u, {self._put(np.array(words, np.uint64))}u"
+            parts.append(f"phase_of_both(tables, {record}, tile.base, {self._put(self._offsets(self.place))}u)")
+        product = parts[0]
+        for part in parts[1:]:
+            product = f"cmul({product}, {part})"
+        return product
+
+    def _records(self) -> int:
+        """Angle sums over the tile's bits; returns where their index begins."""
+        index, data = [], [np.zeros(0, np.uint64)]
+        at = self.size + len(self.records) + len(self.records) % 2
+        for group in self.records:
+            words = _angle_words(group)
+            index.append(len(words) // 4 | at << 32)
+            data.append(np.array(words, np.uint64))
+            at += len(words)
+        records = self._put(np.array(index, np.uint64))
+        self._put(np.concatenate(data))
+        return records
+
+    def _amps(self, values: ComplexArray) -> ComplexArray:
+        return values.astype(np.complex128 if self.shape.amp_bytes == 16 else np.complex64)
+
+
+def _angle_words(group: dict[int, int]) -> list[int]:
+    """Terms as `total_angle` of tile_gates.cuh sums them, after a constant of 0."""
+    words = [0, 0]
+    for start, length, angle in doubling_runs({k: a for k, a in group.items() if k.bit_count() == 1}):
+        words += [0, angle, (1 << length) - 1, start]
+    for key, angle in group.items():
+        if key.bit_count() > 1:
+            words += [key, angle, 0, 1 << 32]
+    return words
+
+
+def _reals(values: ComplexArray) -> list[float]:
+    """Real and imaginary parts in turn, row by row."""
+    out: list[float] = np.ascontiguousarray(values.reshape(-1), complex).view(float).tolist()
+    return out
