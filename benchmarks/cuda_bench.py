@@ -146,6 +146,7 @@ def circuits(engine, plans, n=30):
             run_plan(engine, state, steps)
             engine.cupy.cuda.Device().synchronize()
             first = time.perf_counter() - start
+            engine.compiler.finish()
             t = cuda_calibrate.event_seconds(engine, partial(run_plan, engine, state, steps), 3)
             key = {"circuit": name, "qubits": n, "precision": precision, "from_zero": from_zero}
             forecast = {"planned_passes": planned, "predicted_seconds": predicted}

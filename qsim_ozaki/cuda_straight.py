@@ -6,6 +6,7 @@ pass's structure alone, and the arrays and arguments that hold its angles, matri
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,12 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qsim_ozaki.cuda_dense import RUNS, runs_record
-from qsim_ozaki.cuda_lower import HALF_TURN, Item, lower, mask_of, phases_of
+from qsim_ozaki.cuda_lower import HALF_TURN, TURN, Item, lower, mask_of, phases_of
 from qsim_ozaki.cuda_program import LEAST_COS, SHAPES, SQRT_HALF, Shape, doubling_runs, swizzle
 from qsim_ozaki.cuda_schedule import Phase, Phases, schedule
 from qsim_ozaki.ops import ComplexArray, Op
 
 MAX_TILE_PHASES = 31  # of the 1 KiB that two blocks a processor leave beside their tiles, twice
+# Eighths of the next tile that fit shared memory beside the tile: two blocks in 164 or 228 KiB, one in 100 KiB.
+EARLY_EIGHTHS = {80: 1, 86: 4, 89: 4, 90: 6, 100: 6, 120: 4}
 MAX_CONSTANT_BYTES = 30 << 10  # arguments of a kernel are at most 32764 bytes
 KINDS = ("hadamard", "rotate", "flip", "matrix")  # on one or two qubits
 PARAMETERS = "Amps& a, unsigned slot, const Tile& tile, const index_t* tables, char* shared, const Args& args"
@@ -83,7 +86,7 @@ def straight(
     for item in items:
         if item.kind != "terms" and (item.kind not in KINDS or len(item.qubits) > 2):
             raise NotStraightError(item.kind)
-    phases = schedule(items, tile, shape.register_qubits, shape.line_qubits)
+    phases = schedule(items, tile, shape.register_qubits, shape.line_qubits, lazy=True)
     zeros = tuple(q for q in zero_qubits if q not in tile)
     return _Writer(tile, zeros, num_qubits, shape).write(phases)
 
@@ -111,6 +114,25 @@ def arguments(program: StraightProgram, precision: str) -> NDArray[Any]:
     out["value"][0, : len(program.values)] = program.values
     out["runs"] = runs_record([*program.tile, *program.zero_qubits])
     return out
+
+
+def instance(architecture: int, precision: str) -> dict[str, str]:
+    """Macros of a generated kernel on one architecture."""
+    early = (1 << SHAPES[precision].register_qubits) * EARLY_EIGHTHS[architecture] // 8
+    real = "double" if precision == "double" else "float"
+    return {"REAL": real, "EARLY": str(early), "BLOCKS": str(blocks(architecture))}
+
+
+def blocks(architecture: int) -> int:
+    """Blocks that share a processor's memory."""
+    return 1 if EARLY_EIGHTHS[architecture] == 4 else 2
+
+
+def shared_bytes(program: StraightProgram, architecture: int, precision: str) -> int:
+    """Dynamic shared memory of a block: a tile, what it fetches early of the next, two sets of tile phases."""
+    shape = SHAPES[precision]
+    tile = shape.amp_bytes << len(program.tile)
+    return tile + tile * EARLY_EIGHTHS[architecture] // 8 + 2 * program.tile_phases * shape.amp_bytes
 
 
 @dataclass(slots=True, eq=False)
@@ -157,26 +179,28 @@ class _Writer:
                 self._say(f"get<{self.place.name}>(a, shared, slot);")
             if i == last:
                 guard = "__syncthreads(); " if i else ""  # others may still read what the last exchange brought
-                late = f"fetch<In, kEarly, kAmps>(tile.next, shared, slot_of_thread(tables, {places[0].slots_at}), args);"
+                late = (
+                    f"fetch<In, kEarly, kAmps>(tile.next, shared, slot_of_thread(tables, {places[0].slots_at}), args);"
+                )
                 self._say(f"{guard}if (tile.more) {late}")
             self._work(phase)
         records = self._records()
         if 8 * (len(self.values) + len(self.masks)) > MAX_CONSTANT_BYTES:
             raise NotStraightError(f"{len(self.values)} constants")
         source = self._source(places, offsets, records)
-        ends = [tuple(1 << q for q in place.registers) for place in (places[0], places[-1])]
-        num_tiles = 1 << (self.num_qubits - len(self.tile) - len(self.zero_qubits))
+        stride_in, stride_out = (tuple(1 << q for q in place.registers) for place in (places[0], places[-1]))
         return StraightProgram(
-            source,
-            np.concatenate(self.words),
-            *ends,
-            tuple(self.masks),
-            tuple(self.values),
-            num_tiles,
-            self.tile,
-            self.zero_qubits,
-            self.scale,
-            len(self.records),
+            source=source,
+            tables=np.concatenate(self.words),
+            stride_in=stride_in,
+            stride_out=stride_out,
+            masks=tuple(self.masks),
+            values=tuple(self.values),
+            num_tiles=1 << (self.num_qubits - len(self.tile) - len(self.zero_qubits)),
+            tile=self.tile,
+            zero_qubits=self.zero_qubits,
+            scale=self.scale,
+            tile_phases=len(self.records),
         )
 
     def _say(self, line: str) -> None:
@@ -238,7 +262,10 @@ class _Writer:
         out += ['#include "tile_straight.cuh"', "", "struct Body {", *(f"    {layout}" for layout in layouts)]
         out += [f"    using In = {first.name};", f"    using Out = {last.name};"]
         out += [f"    static constexpr {name} = {value};" for name, value in numbers.items()]
-        out += [f"    static __device__ __forceinline__ void run({PARAMETERS}) {{", *(f"        {line}" for line in self.lines)]
+        out += [
+            f"    static __device__ __forceinline__ void run({PARAMETERS}) {{",
+            *(f"        {line}" for line in self.lines),
+        ]
         out += ["    }", "};", "QSIM_KERNEL", ""]
         return "\n".join(out)
 
@@ -331,8 +358,8 @@ class _Writer:
         elif constants:
             needed = [r for r in range(1 << len(self.place.registers)) if any(r & p == p for p in constants)]
             angles = [sum(angle for p, angle in constants.items() if r & p == p) % (1 << 64) for r in needed]
-            table = self._value(_reals(phases_of(angles)))
-            self._say(f"times_each<{self._on(list(constants))}>(a, {table});")
+            table = self._value(_shears(angles))
+            self._say(f"turn_each<{self._on(list(constants))}>(a, {table});")
 
     def _on(self, parts: list[int]) -> str:
         """Register indices that hold all bits of some part."""
@@ -401,6 +428,17 @@ def _angle_words(group: dict[int, int]) -> list[int]:
         if key.bit_count() > 1:
             words += [key, angle, 0, 1 << 32]
     return words
+
+
+def _shears(angles: Sequence[int]) -> list[float]:
+    """-tan(half the angle), sin(angle) and the sign left out, of each angle modulo a half turn in [-1/4, 1/4) turns."""
+    out: list[float] = []
+    for angle in angles:
+        negative = (angle + HALF_TURN // 2) // HALF_TURN & 1
+        rest = (angle + HALF_TURN // 2) % HALF_TURN - HALF_TURN // 2
+        radians = rest * (2 * math.pi / TURN)
+        out += [-math.tan(radians / 2), math.sin(radians), -0.0 if negative else 0.0]
+    return out
 
 
 def _reals(values: ComplexArray) -> list[float]:

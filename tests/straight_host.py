@@ -1,4 +1,4 @@
-"""Runs the generated source of a straight-line tile pass on the host: g++ over `cuda_on_host.hpp`, one thread per thread."""
+"""Runs the generated source of a tile pass on the host: compiled over `cuda_on_host.hpp`, one thread per thread."""
 
 import re
 import shutil

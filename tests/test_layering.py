@@ -119,6 +119,7 @@ RULES = {
     "cuda": (
         {
             "cuda_program",
+            "cuda_tiles",
             "cuda_dense",
             "cuda_measure",
             "cuda_calibrate",
@@ -134,6 +135,8 @@ RULES = {
     "cuda_calibrate": ({"cuda_program", "cost", "jit", "ops"}, {"numpy", "platformdirs"}),
     "cuda_measure": ({"cuda_dense", "jit"}, {"numpy"}),
     "cuda_dense": ({"cuda_program", "ops"}, {"numpy"}),
+    "cuda_tiles": ({"cuda_straight", "cuda_program", "cuda_dense", "jit", "ops", "errors"}, {"numpy"}),
+    "cuda_straight": ({"cuda_program", "cuda_schedule", "cuda_dense", "cuda_lower", "ops"}, {"numpy"}),
     "cuda_program": ({"cuda_schedule", "cuda_lower", "ops", "errors"}, {"numpy"}),
     "cuda_schedule": ({"cuda_lower", "ops", "errors"}, {"numpy"}),
     "cuda_lower": ({"ops", "errors"}, {"numpy"}),
