@@ -46,7 +46,7 @@ def schedule(
         line_qubits: the lowest qubits; the first and the last phase leave them to the lanes, for whole lines.
         lazy: phases wait until a qubit of theirs changes; else those that one table holds anyway go with it.
     """
-    lines = (1 << line_qubits) - 1 if len(tile) >= register_qubits + line_qubits else 0
+    lines = _line_mask(tile, register_qubits, line_qubits)
     pending: dict[int, int] = {}
     todo = list(items)
     phases: list[Phase] = []
@@ -67,6 +67,42 @@ def schedule(
     if _mask(phases[-1].registers) & lines:
         phases.append(Phase(_fill(0, tile, register_qubits, lines)))
     return phases
+
+
+def cut(
+    phases: Sequence[Phase], sizes: Sequence[int], limit: int, tile: Sequence[int], line_qubits: int
+) -> list[list[Phase]]:
+    """``phases`` as consecutive parts of about equal size, each a pass of its own, with about ``limit`` at most.
+
+    Args:
+        phases: as `schedule` returns them.
+        sizes: of each.
+        limit: of a part.
+        tile: qubits of the tile, ascending.
+        line_qubits: as for `schedule`: parts begin and end without them in registers.
+    """
+    share = sum(sizes) / max(-(-sum(sizes) // limit), 1)
+    parts: list[list[Phase]] = [[]]
+    room = share
+    for phase, size in zip(phases, sizes, strict=True):
+        if parts[-1] and size / 2 > room:
+            parts.append([])
+            room += share
+        parts[-1].append(phase)
+        room -= size
+    count = len(phases[0].registers)
+    lines = _line_mask(tile, count, line_qubits)
+    outer = _fill(0, tile, count, lines)
+    for part in parts:
+        if _mask(part[0].registers) & lines:
+            part.insert(0, Phase(outer))
+        if _mask(part[-1].registers) & lines:
+            part.append(Phase(outer))
+    return parts
+
+
+def _line_mask(tile: Sequence[int], register_qubits: int, line_qubits: int) -> int:
+    return (1 << line_qubits) - 1 if len(tile) >= register_qubits + line_qubits else 0
 
 
 def _mask(qubits: Sequence[int]) -> int:

@@ -17,15 +17,18 @@ from numpy.typing import NDArray
 from qsim_ozaki.cuda_dense import RUNS, runs_record
 from qsim_ozaki.cuda_lower import HALF_TURN, TURN, Item, lower, mask_of, phases_of
 from qsim_ozaki.cuda_program import LEAST_COS, SHAPES, SQRT_HALF, Shape, doubling_runs, swizzle
-from qsim_ozaki.cuda_schedule import Phase, Phases, schedule
+from qsim_ozaki.cuda_schedule import Phase, Phases, cut, schedule
 from qsim_ozaki.ops import ComplexArray, Op
 
 MAX_TILE_PHASES = 31  # of the 1 KiB that two blocks a processor leave beside their tiles, twice
 # Eighths of the next tile that fit shared memory beside the tile: two blocks in 164 or 228 KiB, one in 100 KiB.
-EARLY_EIGHTHS = {80: 1, 86: 4, 89: 4, 90: 6, 100: 6, 120: 4}
-MAX_CONSTANT_BYTES = 30 << 10  # arguments of a kernel are at most 32764 bytes
+EARLY_EIGHTHS = {80: 0, 86: 2, 89: 2, 90: 4, 100: 4, 120: 2}
+MAX_INSTRUCTIONS = 6500  # 16 bytes each in a cache of 128 KiB; beyond, the time doubles (H200, 2026-11)
+MAX_MATRIX_BYTES = 24 << 10  # arguments of a kernel are at most 32764 bytes
+MAX_CONSTANT_BYTES = 15 << 10  # of the 16 KiB that they leave
 KINDS = ("hadamard", "rotate", "flip", "matrix")  # on one or two qubits
-PARAMETERS = "Amps& a, unsigned slot, const Tile& tile, const index_t* tables, char* shared, const Args& args"
+PARAMETERS = "Amps& a, const Tile& tile, const Args& args"
+SHEAR = False
 
 
 class NotStraightError(Exception):
@@ -42,12 +45,13 @@ class StraightProgram:
         stride_in: strides of the register qubits at the load.
         stride_out: the same at the store.
         masks: uint64 masks over the tile's own bits.
-        values: real constants, in the order of their use.
+        matrices: entries of matrices, real and imaginary parts in turn.
         num_tiles: tiles of the state.
         tile: the tile's qubits, ascending.
         zero_qubits: qubits outside the tile that are |0>.
         scale: factor applied at the store.
         tile_phases: phases computed once a tile.
+        constants: real numbers that a block keeps in shared memory.
     """
 
     source: str
@@ -55,18 +59,19 @@ class StraightProgram:
     stride_in: tuple[int, ...]
     stride_out: tuple[int, ...]
     masks: tuple[int, ...]
-    values: tuple[float, ...]
+    matrices: tuple[float, ...]
     num_tiles: int
     tile: tuple[int, ...]
     zero_qubits: tuple[int, ...]
     scale: float
     tile_phases: int
+    constants: int
 
 
 def straight(
     qubits: Sequence[int], ops: Sequence[Op], num_qubits: int, precision: str, zero_qubits: Sequence[int] = ()
-) -> StraightProgram:
-    """The straight-line kernel of a tile pass; a tile smaller than the kernel's is filled up with the lowest others.
+) -> list[StraightProgram]:
+    """A tile pass as straight-line kernels, one where it fits; a smaller tile is filled up with the lowest other qubits.
 
     Args:
         qubits: the step's qubits, at most the kernel's tile.
@@ -87,23 +92,38 @@ def straight(
         if item.kind != "terms" and (item.kind not in KINDS or len(item.qubits) > 2):
             raise NotStraightError(item.kind)
     phases = schedule(items, tile, shape.register_qubits, shape.line_qubits, lazy=True)
+    sizes = [_instructions(phase, shape.register_qubits) for phase in phases]
     zeros = tuple(q for q in zero_qubits if q not in tile)
-    return _Writer(tile, zeros, num_qubits, shape).write(phases)
+    parts = cut(phases, sizes, MAX_INSTRUCTIONS, tile, shape.line_qubits)
+    return [_Writer(tile, zeros, num_qubits, shape).write(part) for part in parts]
+
+
+def _instructions(phase: Phase, register_qubits: int) -> int:
+    """About how many instructions a phase and the exchange after it take."""
+    amps = 1 << register_qubits
+    count = 3 * amps
+    for work in phase.work:
+        if isinstance(work, Phases):
+            inside = mask_of(phase.registers)
+            parts = {key & inside for key in work.terms if key & ~inside}
+            count += 5 * amps + sum(4 * amps >> part.bit_count() for part in parts)
+        else:
+            count += {"matrix": 4 << len(work.qubits), "flip": 2, "rotate": 2, "hadamard": 2}[work.kind] * amps
+    return count
 
 
 def arguments(program: StraightProgram, precision: str) -> NDArray[Any]:
     """The kernel's ``Args`` struct, as an array of one record."""
     k = SHAPES[precision].register_qubits
-    real = "f8" if precision == "double" else "f4"
     kind = np.dtype(
         [
             ("num_tiles", "u8"),
             ("stride_in", "u8", k),
             ("stride_out", "u8", k),
             ("mask", "u8", max(len(program.masks), 1)),
+            ("matrix", "f8" if precision == "double" else "f4", max(len(program.matrices), 1)),
             ("scale", "f8"),
             ("runs", RUNS),
-            ("value", real, max(len(program.values), 1)),
         ],
         align=True,
     )
@@ -111,7 +131,7 @@ def arguments(program: StraightProgram, precision: str) -> NDArray[Any]:
     out["num_tiles"], out["scale"] = program.num_tiles, program.scale
     out["stride_in"], out["stride_out"] = program.stride_in, program.stride_out
     out["mask"][0, : len(program.masks)] = program.masks
-    out["value"][0, : len(program.values)] = program.values
+    out["matrix"][0, : len(program.matrices)] = program.matrices
     out["runs"] = runs_record([*program.tile, *program.zero_qubits])
     return out
 
@@ -125,14 +145,15 @@ def instance(architecture: int, precision: str) -> dict[str, str]:
 
 def blocks(architecture: int) -> int:
     """Blocks that share a processor's memory."""
-    return 1 if EARLY_EIGHTHS[architecture] == 4 else 2
+    return 1 if EARLY_EIGHTHS[architecture] == 2 else 2
 
 
 def shared_bytes(program: StraightProgram, architecture: int, precision: str) -> int:
-    """Dynamic shared memory of a block: a tile, what it fetches early of the next, two sets of tile phases."""
+    """Dynamic shared memory of a block: a tile, what it fetches early of the next, constants, tile phases twice."""
     shape = SHAPES[precision]
     tile = shape.amp_bytes << len(program.tile)
-    return tile + tile * EARLY_EIGHTHS[architecture] // 8 + 2 * program.tile_phases * shape.amp_bytes
+    constants = program.constants * shape.amp_bytes // 2 + 2 * program.tile_phases * shape.amp_bytes
+    return tile + tile * EARLY_EIGHTHS[architecture] // 8 + constants
 
 
 @dataclass(slots=True, eq=False)
@@ -156,6 +177,7 @@ class _Writer:
     size: int = 0
     masks: list[int] = field(default_factory=list)
     values: list[float] = field(default_factory=list)
+    matrices: list[float] = field(default_factory=list)
     records: list[dict[int, int]] = field(default_factory=list)
     scale: float = 1.0
     place: _Place = field(init=False)
@@ -173,21 +195,18 @@ class _Writer:
         for i, phase in enumerate(phases):
             if i:
                 before, self.place = self.place, places[i]
-                self._say(f"put<{before.name}>(a, shared, slot);")
-                self._say("__syncthreads();")
-                self._say(f"slot = slot_of_thread(tables, {self.place.slots_at});")
-                self._say(f"get<{self.place.name}>(a, shared, slot);")
+                self._say(f"exchange<{before.name}, {self.place.name}>(a, tile, {before.slots_at}, {self.place.slots_at});")
             if i == last:
                 guard = "__syncthreads(); " if i else ""  # others may still read what the last exchange brought
-                late = (
-                    f"fetch<In, kEarly, kAmps>(tile.next, shared, slot_of_thread(tables, {places[0].slots_at}), args);"
-                )
-                self._say(f"{guard}if (tile.more) {late}")
+                self._say(f"{guard}fetch_rest<Body>(tile, args);")
             self._work(phase)
         records = self._records()
-        if 8 * (len(self.values) + len(self.masks)) > MAX_CONSTANT_BYTES:
-            raise NotStraightError(f"{len(self.values)} constants")
-        source = self._source(places, offsets, records)
+        real = self.shape.amp_bytes // 2
+        if real * len(self.values) > MAX_CONSTANT_BYTES or 8 * len(self.matrices) > MAX_MATRIX_BYTES:
+            raise NotStraightError(f"{len(self.values)} constants, {len(self.matrices)} matrix entries")
+        self.values += [0.0] * (len(self.values) % 2)
+        kind = np.float64 if self.shape.amp_bytes == 16 else np.float32
+        source = self._source(places, offsets, records, self._put(np.array(self.values, kind)))
         stride_in, stride_out = (tuple(1 << q for q in place.registers) for place in (places[0], places[-1]))
         return StraightProgram(
             source=source,
@@ -195,12 +214,13 @@ class _Writer:
             stride_in=stride_in,
             stride_out=stride_out,
             masks=tuple(self.masks),
-            values=tuple(self.values),
+            matrices=tuple(self.matrices),
             num_tiles=1 << (self.num_qubits - len(self.tile) - len(self.zero_qubits)),
             tile=self.tile,
             zero_qubits=self.zero_qubits,
             scale=self.scale,
             tile_phases=len(self.records),
+            constants=len(self.values),
         )
 
     def _say(self, line: str) -> None:
@@ -217,7 +237,8 @@ class _Writer:
     def _value(self, values: Sequence[float]) -> str:
         at = len(self.values)
         self.values += values
-        return f"args.value + {at}"
+        self.values += [0.0] * (len(values) % 2)  # pairs stay aligned
+        return f"tile.value + {at}"
 
     def _mask(self, mask: int) -> str:
         self.masks.append(mask)
@@ -242,7 +263,7 @@ class _Writer:
         bits = ((thread >> np.uint64(i) & np.uint64(1)) << np.uint64(q) for i, q in enumerate(place.lanes))
         return sum(bits, np.zeros_like(thread))
 
-    def _source(self, places: list[_Place], offsets: list[int], records: int) -> str:
+    def _source(self, places: list[_Place], offsets: list[int], records: int, values: int) -> str:
         size = self.shape.amp_bytes
         layouts = []
         for place in places:
@@ -254,10 +275,12 @@ class _Writer:
             "unsigned kOffsetOut": offsets[1],
             "unsigned kSlotsIn": first.slots_at,
             "unsigned kRecords": records,
+            "unsigned kValues": values,
             "int kTilePhases": len(self.records),
             "bool kScaled": str(self.scale != 1).lower(),
         }
-        sizes = {"TILE": len(self.tile), "CONSTANTS": max(len(self.values), 1), "MASKS": max(len(self.masks), 1)}
+        sizes = {"TILE": len(self.tile), "CONSTANTS": len(self.values), "MASKS": max(len(self.masks), 1)}
+        sizes["MATRICES"] = max(len(self.matrices), 1)
         out = [f"#define QSIM_{name} {value}" for name, value in sizes.items()]
         out += ['#include "tile_straight.cuh"', "", "struct Body {", *(f"    {layout}" for layout in layouts)]
         out += [f"    using In = {first.name};", f"    using Out = {last.name};"]
@@ -316,7 +339,8 @@ class _Writer:
             matrix = item.data
             if len(bits) == 2 and bits[0] > bits[1]:
                 matrix = matrix[np.ix_([0, 2, 1, 3], [0, 2, 1, 3])]
-            entries = self._value(_reals(matrix))
+            entries = f"args.matrix + {len(self.matrices)}"
+            self.matrices += _reals(matrix)
             size = "2" if len(bits) == 1 else "4"
             call = f"matrix{size}_by<{', '.join(str(b) for b in sorted(bits))}, {places}>(a, {entries});"
             self._say(f"if ({where}) {call}" if where else call)
@@ -358,8 +382,10 @@ class _Writer:
         elif constants:
             needed = [r for r in range(1 << len(self.place.registers)) if any(r & p == p for p in constants)]
             angles = [sum(angle for p, angle in constants.items() if r & p == p) % (1 << 64) for r in needed]
-            table = self._value(_shears(angles))
-            self._say(f"turn_each<{self._on(list(constants))}>(a, {table});")
+            if SHEAR:
+                self._say(f"turn_each<{self._on(list(constants))}>(a, {self._value(_shears(angles))});")
+            else:
+                self._say(f"times_each<{self._on(list(constants))}>(a, {self._value(_reals(phases_of(angles)))});")
 
     def _on(self, parts: list[int]) -> str:
         """Register indices that hold all bits of some part."""
@@ -387,7 +413,7 @@ class _Writer:
             for key, angle in thread.items():
                 bits = self._thread_bits(key)
                 total[number & bits == bits] += np.uint64(angle)  # wraps modulo one turn
-            parts.append(f"phase_of_thread(tables, {self._put(self._amps(phases_of(total.tolist())))})")
+            parts.append(f"phase_of_thread(tile.tables, {self._put(self._amps(phases_of(total.tolist())))})")
         if tile:
             if len(self.records) == MAX_TILE_PHASES:
                 raise NotStraightError(f"more than {MAX_TILE_PHASES} phases of the tile")
@@ -396,7 +422,7 @@ class _Writer:
         if both:
             words = _angle_words(both)
             record = f"{(len(words) - 2) // 4}u, {self._put(np.array(words, np.uint64))}u"
-            parts.append(f"phase_of_both(tables, {record}, tile.base, {self._put(self._offsets(self.place))}u)")
+            parts.append(f"phase_of_both(tile.tables, {record}, tile.base, {self._put(self._offsets(self.place))}u)")
         product = parts[0]
         for part in parts[1:]:
             product = f"cmul({product}, {part})"
@@ -431,13 +457,13 @@ def _angle_words(group: dict[int, int]) -> list[int]:
 
 
 def _shears(angles: Sequence[int]) -> list[float]:
-    """-tan(half the angle), sin(angle) and the sign left out, of each angle modulo a half turn in [-1/4, 1/4) turns."""
+    """tan(half the angle) and sin(angle) of each angle modulo a half turn in [-1/4, 1/4) turns; see `turn_each`."""
     out: list[float] = []
     for angle in angles:
-        negative = (angle + HALF_TURN // 2) // HALF_TURN & 1
+        half = (angle + HALF_TURN // 2) // HALF_TURN & 1
         rest = (angle + HALF_TURN // 2) % HALF_TURN - HALF_TURN // 2
         radians = rest * (2 * math.pi / TURN)
-        out += [-math.tan(radians / 2), math.sin(radians), -0.0 if negative else 0.0]
+        out += [math.copysign(math.tan(radians / 2), -1.0 if half else 1.0), math.sin(radians)]
     return out
 
 

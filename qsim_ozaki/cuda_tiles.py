@@ -100,16 +100,20 @@ def tile_launch(
         qubits = sorted({q for op in ops for q in op.mixed_qubits})
     arguments = (qubits, ops, state.kernel_qubits, state.precision, zero_qubits)
     interpreted: list[Callable[[Any], None]] = []
-    spelled = None
+    spelled: list[_Straight] = []
     if state.kernel_qubits >= REPEAT_QUBITS:
         try:
-            spelled = _Straight(engine, cuda_straight.straight(*arguments), state.precision)
+            parts = cuda_straight.straight(*arguments)
+            spelled = [_Straight(engine, part, state.precision) for part in parts]
         except cuda_straight.NotStraightError:
-            spelled = None  # the interpreter knows every operator
+            spelled = []  # the interpreter knows every operator
     pays = state.kernel_qubits >= ONCE_QUBITS
 
     def run(target: Any) -> None:
-        if spelled is not None and spelled.run(target, pays):
+        functions = [part.function(pays) for part in spelled]
+        if functions and all(functions):
+            for part, function in zip(spelled, functions, strict=True):
+                part.launch(function, target)
             return
         if not interpreted:
             interpreted.append(_interpreter(engine, compile_tile(*arguments), state.precision))
@@ -128,12 +132,13 @@ class _Straight:
         self.record = cuda_straight.arguments(program, precision)
         self.tables: Any = None
 
-    def run(self, target: Any, pays: bool) -> bool:
-        """Launches it if the kernel is ready; whether it was."""
+    def function(self, pays: bool) -> Any | None:
+        """The kernel if it is ready."""
+        return self.engine.compiler.function(self.program.source, self.precision, pays)
+
+    def launch(self, function: Any, target: Any) -> None:
+        """Runs it on ``target``."""
         engine = self.engine
-        function = engine.compiler.function(self.program.source, self.precision, pays)
-        if function is None:
-            return False
         if self.tables is None:
             self.tables = engine.cupy.asarray(self.program.tables)
         shape = SHAPES[self.precision]
@@ -141,7 +146,6 @@ class _Straight:
         blocks = min(self.program.num_tiles, engine.num_processors * cuda_straight.blocks(engine.architecture))
         threads = 1 << (len(self.program.tile) - shape.register_qubits)
         engine.launch_function(function, blocks, threads, (target.amps, self.tables, self.record), shared)
-        return True
 
 
 def _interpreter(engine: Any, program: TileProgram, precision: str) -> Callable[[Any], None]:

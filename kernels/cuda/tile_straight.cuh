@@ -1,9 +1,9 @@
 // tile_straight.cuh -- the frame of a generated tile kernel: loads, exchanges, stores and operators with compile-time places.
 // A generated source (cuda_straight.py) defines the macros, includes this file and spells out one pass in a struct Body.
-// Macros     QSIM_TILE tile qubits; QSIM_CONSTANTS, QSIM_MASKS sizes of the arguments; QSIM_EARLY amplitudes that a thread fetches
+// Macros     QSIM_TILE tile qubits; QSIM_CONSTANTS real constants, kept in shared memory; QSIM_MASKS, QSIM_MATRICES sizes of arguments; QSIM_EARLY amplitudes that a thread fetches
 //            as soon as it has taken its own: the others follow after the last exchange; QSIM_BLOCKS blocks that share a processor
-// Body       In, Out layouts of load and store; kOffsetIn, kOffsetOut, kSlotsIn, kRecords word indices in the tables; kTilePhases;
-//            kScaled; run(a, slot, tile, tables, shared, args)
+// Body       In, Out layouts of load and store; kOffsetIn, kOffsetOut, kSlotsIn, kRecords, kValues word indices in the tables; kTilePhases;
+//            kScaled; run(a, tile, args)
 // Arrays     state amp_t[2^n] in/out; tables uint64 words: offsets and slots per thread, phases per thread, records of tile phases
 // Launch     2^(QSIM_TILE - kRegisterQubits) threads, at most num_tiles blocks; QSIM_EARLY amplitudes a thread and a tile of shared memory
 // Layout     as in tile_exec.cu; angles, matrix entries and qubit positions are arguments, so one kernel serves every pass of its structure
@@ -21,9 +21,9 @@ struct Args {
     index_t stride_in[kRegisterQubits];   // of the register qubits at the load and at the store
     index_t stride_out[kRegisterQubits];
     index_t mask[QSIM_MASKS];
+    real_t matrix[QSIM_MATRICES];         // entries of matrices: too many for registers, so they are operands from constant memory
     double scale;  // product of the factors that rotations left out
     Runs runs;     // the tile's qubits as runs of consecutive positions
-    real_t value[QSIM_CONSTANTS];
 };
 
 // Slots of the register bits in one layout.
@@ -63,13 +63,20 @@ __device__ __forceinline__ long long step(const index_t (&strides)[kRegisterQubi
     return gray(i + 1) & changed ? stride : -stride;
 }
 
-// One tile of a block's sequence, and the one after it.
+// One tile of a block's sequence. What the kernel got is here too, so that a body has one argument.
 struct Tile {
-    index_t base;         // basis state of the tile's first amplitude
-    const amp_t* next;    // the thread's first amplitude of the next tile
-    bool more;            // whether there is a next tile
-    const amp_t* phases;  // of the tile's number, in shared memory
+    index_t number;
+    index_t base;         // basis state of its first amplitude
+    const amp_t* state;
+    const index_t* tables;
+    char* shared;
+    const real_t* value;  // the constants
+    const amp_t* phases;  // of its number
 };
+
+__device__ __forceinline__ unsigned slot_of_thread(const index_t* tables, unsigned at) {
+    return __ldg(reinterpret_cast<const unsigned*>(tables + at) + threadIdx.x);
+}
 
 // Where amplitude i (in Gray order) of the next tile waits: early ones in the thread's own column behind the tile, others in its slots.
 template <class L>
@@ -78,11 +85,15 @@ __device__ __forceinline__ char* waiting_place(char* shared, unsigned slot, int 
     return shared + (i < kEarly ? column : slot_at<L>(slot, gray(i)));
 }
 
-template <class L, int kFirst, int kLast>
-__device__ __forceinline__ void fetch(const amp_t* from, char* shared, unsigned slot, const Args& args) {
+// Copies amplitudes kFirst to kLast - 1 of a tile to where they wait, behind the arithmetic of the tile before.
+template <class Body, int kFirst, int kLast>
+__device__ __forceinline__ void fetch(const amp_t* state, const index_t* tables, char* shared, index_t number, const Args& args) {
+    if (number >= args.num_tiles) return;
+    const amp_t* from = state + (spread(number, args.runs) | __ldg(tables + Body::kOffsetIn + threadIdx.x));
+    const unsigned slot = slot_of_thread(tables, Body::kSlotsIn);
 #pragma unroll
     for (int i = 0; i < kLast; ++i) {
-        if (i >= kFirst) copy_async(waiting_place<L>(shared, slot, i), from);
+        if (i >= kFirst) copy_async(waiting_place<typename Body::In>(shared, slot, i), from);
         if (i < kLast - 1) from += step(args.stride_in, i);
     }
 }
@@ -91,6 +102,19 @@ template <class L>
 __device__ __forceinline__ void take(Amps& a, char* shared, unsigned slot) {
 #pragma unroll
     for (int i = 0; i < kAmps; ++i) a[gray(i)] = *reinterpret_cast<const amp_t*>(waiting_place<L>(shared, slot, i));
+}
+
+template <class Body>
+__device__ __forceinline__ void fetch_rest(const Tile& tile, const Args& args) {
+    fetch<Body, kEarly, kAmps>(tile.state, tile.tables, tile.shared, tile.number + gridDim.x, args);
+}
+
+// Brings other qubits into registers. Slots written here were read only by this thread since the last barrier: one is enough.
+template <class From, class To>
+__device__ __forceinline__ void exchange(Amps& a, const Tile& tile, unsigned slots_from, unsigned slots_to) {
+    put<From>(a, tile.shared, slot_of_thread(tile.tables, slots_from));
+    __syncthreads();
+    get<To>(a, tile.shared, slot_of_thread(tile.tables, slots_to));
 }
 
 template <bool kScaled>
@@ -102,10 +126,6 @@ __device__ __forceinline__ void store(const Amps& a, amp_t* to, const Args& args
         *to = kScaled ? amp_t{a[r].x * scale, a[r].y * scale} : a[r];  // rounds once; exact where scale is a power of two
         if (i < kAmps - 1) to += step(args.stride_out, i);
     }
-}
-
-__device__ __forceinline__ unsigned slot_of_thread(const index_t* tables, unsigned at) {
-    return __ldg(reinterpret_cast<const unsigned*>(tables + at) + threadIdx.x);
 }
 
 __device__ __forceinline__ amp_t phase_of_thread(const index_t* tables, unsigned at) {
@@ -130,8 +150,15 @@ __device__ __forceinline__ unsigned sign_where(bool on) { return on ? 0x80000000
 
 __device__ __forceinline__ double with_sign(double x, unsigned sign) { return __hiloint2double(__double2hiint(x) ^ (int)sign, __double2loint(x)); }
 __device__ __forceinline__ float with_sign(float x, unsigned sign) { return __int_as_float(__float_as_int(x) ^ (int)sign); }
-__device__ __forceinline__ unsigned sign_of(double x) { return (unsigned)__double2hiint(x); }
-__device__ __forceinline__ unsigned sign_of(float x) { return (unsigned)__float_as_int(x); }
+// x with its sign flipped where s is negative; |x| with the sign that s does not have.
+__device__ __forceinline__ double with_sign_times(double x, double s) { return with_sign(x, (unsigned)__double2hiint(s) & 0x80000000u); }
+__device__ __forceinline__ float with_sign_times(float x, float s) { return with_sign(x, (unsigned)__float_as_int(s) & 0x80000000u); }
+__device__ __forceinline__ double with_sign_against(double x, double s) {
+    return __hiloint2double((__double2hiint(x) & 0x7fffffff) | (~__double2hiint(s) & (int)0x80000000), __double2loint(x));
+}
+__device__ __forceinline__ float with_sign_against(float x, float s) {
+    return __int_as_float((__float_as_int(x) & 0x7fffffff) | (~__float_as_int(s) & (int)0x80000000));
+}
 
 // Operators on the register indices r of kOn.
 template <unsigned kOn>
@@ -155,20 +182,31 @@ __device__ __forceinline__ void times(Amps& a, amp_t w) {
         if ((kOn >> r) & 1) a[r] = cmul(a[r], w);
 }
 
-// Turns each by its own angle in three shears, one FMA less than a complex product: c holds -tan(angle / 2), sin(angle) of the angle
-// modulo a half turn, and the sign of what was left out, per register index in ascending order.
+// Turns each by its own angle in three shears, one FMA less than a complex product. c holds tan(angle / 2) and sin(angle) of the angle
+// modulo a half turn, per register index in ascending order; both have the angle's sign, so the tangent's says a half turn was left out.
 template <unsigned kOn>
 __device__ __forceinline__ void turn_each(Amps& a, const real_t* c) {
     int i = 0;
 #pragma unroll
     for (int r = 0; r < kAmps; ++r)
         if ((kOn >> r) & 1) {
-            const unsigned sign = sign_of(c[3 * i + 2]);
-            real_t x = with_sign(a[r].x, sign), y = with_sign(a[r].y, sign);
-            x += c[3 * i] * y;
-            y += c[3 * i + 1] * x;
-            x += c[3 * i] * y;
+            const real_t slope = c[2 * i + 1], shear = with_sign_against(c[2 * i], slope);
+            real_t x = with_sign_times(a[r].x, c[2 * i]), y = with_sign_times(a[r].y, c[2 * i]);
+            x += shear * y;
+            y += slope * x;
+            x += shear * y;
             a[r] = {x, y};
+            ++i;
+        }
+}
+
+template <unsigned kOn>
+__device__ __forceinline__ void times_each(Amps& a, const real_t* c) {
+    int i = 0;
+#pragma unroll
+    for (int r = 0; r < kAmps; ++r)
+        if ((kOn >> r) & 1) {
+            a[r] = cmul(a[r], amp_t{c[2 * i], c[2 * i + 1]});
             ++i;
         }
 }
@@ -232,28 +270,24 @@ __device__ __forceinline__ void matrix4_by(Amps& a, const real_t* m) {
 template <class Body>
 __device__ __forceinline__ void run_tiles(amp_t* __restrict__ state, const index_t* __restrict__ tables, const Args& args) {
     extern __shared__ __align__(16) char shared[];
-    amp_t* phases = reinterpret_cast<amp_t*>(shared + kTileBytes + kEarly * kThreads * sizeof(amp_t));
+    real_t* value = reinterpret_cast<real_t*>(shared + kTileBytes + kEarly * kThreads * sizeof(amp_t));
+    amp_t* phases = reinterpret_cast<amp_t*>(value + QSIM_CONSTANTS);
+    for (int i = threadIdx.x; i < QSIM_CONSTANTS; i += kThreads) value[i] = __ldg(reinterpret_cast<const real_t*>(tables + Body::kValues) + i);
+    __syncthreads();
     Amps a;
-    const index_t offset = __ldg(tables + Body::kOffsetIn + threadIdx.x);
-    index_t base = spread(blockIdx.x, args.runs);
-    unsigned slot = slot_of_thread(tables, Body::kSlotsIn);
-    fetch<typename Body::In, 0, kAmps>(state + (base | offset), shared, slot, args);
+    fetch<Body, 0, kAmps>(state, tables, shared, blockIdx.x, args);
     unsigned turn = 0;
-    for (index_t tile = blockIdx.x; tile < args.num_tiles; tile += gridDim.x, turn ^= 1) {
+    for (index_t number = blockIdx.x; number < args.num_tiles; number += gridDim.x, turn ^= 1) {
         wait_async();
-        slot = slot_of_thread(tables, Body::kSlotsIn);
-        take<typename Body::In>(a, shared, slot);  // each thread reads what it copied itself: no barrier
-        const bool more = tile + gridDim.x < args.num_tiles;
-        const index_t next = spread(tile + gridDim.x, args.runs);
-        const Tile now = {base, state + (next | __ldg(tables + Body::kOffsetIn + threadIdx.x)), more, phases + turn * Body::kTilePhases};
-        if (more) fetch<typename Body::In, 0, kEarly>(now.next, shared, slot, args);
+        take<typename Body::In>(a, shared, slot_of_thread(tables, Body::kSlotsIn));  // what the thread copied itself: no barrier
+        fetch<Body, 0, kEarly>(state, tables, shared, number + gridDim.x, args);
+        const Tile tile = {number, spread(number, args.runs), state, tables, shared, value, phases + turn * Body::kTilePhases};
         if constexpr (Body::kTilePhases > 0) {  // two sets in turn: others may still read the tile before's
-            if (threadIdx.x < Body::kTilePhases) phases[turn * Body::kTilePhases + threadIdx.x] = phase_of_tile(tables, Body::kRecords, base);
+            if (threadIdx.x < Body::kTilePhases) phases[turn * Body::kTilePhases + threadIdx.x] = phase_of_tile(tables, Body::kRecords, tile.base);
             __syncthreads();
         }
-        Body::run(a, slot, now, tables, shared, args);
-        store<Body::kScaled>(a, state + (base | __ldg(tables + Body::kOffsetOut + threadIdx.x)), args);
-        base = next;
+        Body::run(a, tile, args);
+        store<Body::kScaled>(a, state + (spread(number, args.runs) | __ldg(tables + Body::kOffsetOut + threadIdx.x)), args);
     }
 }
 
