@@ -29,6 +29,7 @@ H200 = Device(
     tile_qubits=12,
     line_qubits=3,
     overlap=0.8,
+    splits_pairs=True,
 )
 
 

@@ -34,6 +34,14 @@ class CudaState:
         self.num_qubits = num_qubits
         self.precision = precision
         self.amps = amps
+        self._tickets: Any = None
+
+    def new_tickets(self) -> Any:
+        """A counter at 0, in device memory, from which blocks draw the tiles of this state's next pass."""
+        if self._tickets is None:
+            self._tickets = self.amps[:1].view(np.uint64)[:1].copy()
+        self._tickets.data.memset_async(0, 8)
+        return self._tickets
 
     @property
     def kernel_qubits(self) -> int:

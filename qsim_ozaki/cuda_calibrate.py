@@ -39,6 +39,7 @@ def cuda_device(engine: Any) -> Device:
         tile_qubits=SHAPES["double"].tile_qubits,
         line_qubits=SHAPES["double"].line_qubits,
         overlap=OVERLAP,
+        splits_pairs=True,
     )
 
 

@@ -6,7 +6,6 @@ pass's structure alone, and the arrays and arguments that hold its angles, matri
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,15 +19,14 @@ from qsim_ozaki.cuda_program import LEAST_COS, SHAPES, SQRT_HALF, Shape, doublin
 from qsim_ozaki.cuda_schedule import Phase, Phases, cut, schedule
 from qsim_ozaki.ops import ComplexArray, Op
 
-MAX_TILE_PHASES = 31  # of the 1 KiB that two blocks a processor leave beside their tiles, twice
+MAX_TILE_PHASES = 30  # of the 1 KiB that two blocks a processor leave beside their tiles, twice
 # Eighths of the next tile that fit shared memory beside the tile: two blocks in 164 or 228 KiB, one in 100 KiB.
-EARLY_EIGHTHS = {80: 0, 86: 2, 89: 2, 90: 4, 100: 4, 120: 2}
+EARLY_EIGHTHS = {80: 1, 86: 4, 89: 4, 90: 6, 100: 6, 120: 4}
 MAX_INSTRUCTIONS = 6500  # 16 bytes each in a cache of 128 KiB; beyond, the time doubles (H200, 2026-11)
-MAX_MATRIX_BYTES = 24 << 10  # arguments of a kernel are at most 32764 bytes
-MAX_CONSTANT_BYTES = 15 << 10  # of the 16 KiB that they leave
+MAX_CONSTANT_BYTES = 30 << 10  # arguments of a kernel are at most 32764 bytes
+ODD = ([0, 0, 1, 1, 2, 2, 3, 3], [1, 2, 0, 3, 0, 3, 1, 2])  # entries of a 4x4 matrix that change the parity
 KINDS = ("hadamard", "rotate", "flip", "matrix")  # on one or two qubits
 PARAMETERS = "Amps& a, const Tile& tile, const Args& args"
-SHEAR = False
 
 
 class NotStraightError(Exception):
@@ -45,13 +43,12 @@ class StraightProgram:
         stride_in: strides of the register qubits at the load.
         stride_out: the same at the store.
         masks: uint64 masks over the tile's own bits.
-        matrices: entries of matrices, real and imaginary parts in turn.
+        values: real constants, in the order of their use.
         num_tiles: tiles of the state.
         tile: the tile's qubits, ascending.
         zero_qubits: qubits outside the tile that are |0>.
         scale: factor applied at the store.
         tile_phases: phases computed once a tile.
-        constants: real numbers that a block keeps in shared memory.
     """
 
     source: str
@@ -59,19 +56,18 @@ class StraightProgram:
     stride_in: tuple[int, ...]
     stride_out: tuple[int, ...]
     masks: tuple[int, ...]
-    matrices: tuple[float, ...]
+    values: tuple[float, ...]
     num_tiles: int
     tile: tuple[int, ...]
     zero_qubits: tuple[int, ...]
     scale: float
     tile_phases: int
-    constants: int
 
 
 def straight(
     qubits: Sequence[int], ops: Sequence[Op], num_qubits: int, precision: str, zero_qubits: Sequence[int] = ()
 ) -> list[StraightProgram]:
-    """A tile pass as straight-line kernels, one where it fits; a smaller tile is filled up with the lowest other qubits.
+    """A tile pass as straight-line kernels, one where it fits; a smaller tile is filled up with the lowest others.
 
     Args:
         qubits: the step's qubits, at most the kernel's tile.
@@ -121,9 +117,9 @@ def arguments(program: StraightProgram, precision: str) -> NDArray[Any]:
             ("stride_in", "u8", k),
             ("stride_out", "u8", k),
             ("mask", "u8", max(len(program.masks), 1)),
-            ("matrix", "f8" if precision == "double" else "f4", max(len(program.matrices), 1)),
             ("scale", "f8"),
             ("runs", RUNS),
+            ("value", "f8" if precision == "double" else "f4", max(len(program.values), 1)),
         ],
         align=True,
     )
@@ -131,7 +127,7 @@ def arguments(program: StraightProgram, precision: str) -> NDArray[Any]:
     out["num_tiles"], out["scale"] = program.num_tiles, program.scale
     out["stride_in"], out["stride_out"] = program.stride_in, program.stride_out
     out["mask"][0, : len(program.masks)] = program.masks
-    out["matrix"][0, : len(program.matrices)] = program.matrices
+    out["value"][0, : len(program.values)] = program.values
     out["runs"] = runs_record([*program.tile, *program.zero_qubits])
     return out
 
@@ -145,15 +141,14 @@ def instance(architecture: int, precision: str) -> dict[str, str]:
 
 def blocks(architecture: int) -> int:
     """Blocks that share a processor's memory."""
-    return 1 if EARLY_EIGHTHS[architecture] == 2 else 2
+    return 1 if EARLY_EIGHTHS[architecture] == 4 else 2
 
 
 def shared_bytes(program: StraightProgram, architecture: int, precision: str) -> int:
-    """Dynamic shared memory of a block: a tile, what it fetches early of the next, constants, tile phases twice."""
+    """Dynamic shared memory of a block: a tile, what it fetches early of the next, tile phases twice."""
     shape = SHAPES[precision]
     tile = shape.amp_bytes << len(program.tile)
-    constants = program.constants * shape.amp_bytes // 2 + 2 * program.tile_phases * shape.amp_bytes
-    return tile + tile * EARLY_EIGHTHS[architecture] // 8 + constants
+    return tile + tile * EARLY_EIGHTHS[architecture] // 8 + 2 * program.tile_phases * shape.amp_bytes
 
 
 @dataclass(slots=True, eq=False)
@@ -177,9 +172,10 @@ class _Writer:
     size: int = 0
     masks: list[int] = field(default_factory=list)
     values: list[float] = field(default_factory=list)
-    matrices: list[float] = field(default_factory=list)
     records: list[dict[int, int]] = field(default_factory=list)
     scale: float = 1.0
+    common: int = 0  # an angle that every amplitude still lacks
+    last_table: Phases | None = None
     place: _Place = field(init=False)
 
     @property
@@ -189,24 +185,27 @@ class _Writer:
     def write(self, phases: list[Phase]) -> StraightProgram:
         """Every phase's work between exchanges; the rest of the next tile is fetched once shared memory is free."""
         last = len(phases) - 1
+        for phase in phases:
+            inside = mask_of(phase.registers)
+            tables = (w for w in phase.work if isinstance(w, Phases) and any(not key & ~inside for key in w.terms))
+            self.last_table = next(reversed([*tables]), self.last_table)
         places = [self._place(phase, i in (0, last), i) for i, phase in enumerate(phases)]
         self.place = places[0]
         offsets = [self._put(self._offsets(place)) for place in (places[0], places[-1])]
         for i, phase in enumerate(phases):
             if i:
                 before, self.place = self.place, places[i]
-                self._say(f"exchange<{before.name}, {self.place.name}>(a, tile, {before.slots_at}, {self.place.slots_at});")
+                self._say(
+                    f"exchange<{before.name}, {self.place.name}>(a, tile, {before.slots_at}, {self.place.slots_at});"
+                )
             if i == last:
                 guard = "__syncthreads(); " if i else ""  # others may still read what the last exchange brought
                 self._say(f"{guard}fetch_rest<Body>(tile, args);")
             self._work(phase)
         records = self._records()
-        real = self.shape.amp_bytes // 2
-        if real * len(self.values) > MAX_CONSTANT_BYTES or 8 * len(self.matrices) > MAX_MATRIX_BYTES:
-            raise NotStraightError(f"{len(self.values)} constants, {len(self.matrices)} matrix entries")
-        self.values += [0.0] * (len(self.values) % 2)
-        kind = np.float64 if self.shape.amp_bytes == 16 else np.float32
-        source = self._source(places, offsets, records, self._put(np.array(self.values, kind)))
+        if 8 * (len(self.values) + len(self.masks)) > MAX_CONSTANT_BYTES:
+            raise NotStraightError(f"{len(self.values)} constants")
+        source = self._source(places, offsets, records)
         stride_in, stride_out = (tuple(1 << q for q in place.registers) for place in (places[0], places[-1]))
         return StraightProgram(
             source=source,
@@ -214,13 +213,12 @@ class _Writer:
             stride_in=stride_in,
             stride_out=stride_out,
             masks=tuple(self.masks),
-            matrices=tuple(self.matrices),
+            values=tuple(self.values),
             num_tiles=1 << (self.num_qubits - len(self.tile) - len(self.zero_qubits)),
             tile=self.tile,
             zero_qubits=self.zero_qubits,
             scale=self.scale,
             tile_phases=len(self.records),
-            constants=len(self.values),
         )
 
     def _say(self, line: str) -> None:
@@ -237,8 +235,7 @@ class _Writer:
     def _value(self, values: Sequence[float]) -> str:
         at = len(self.values)
         self.values += values
-        self.values += [0.0] * (len(values) % 2)  # pairs stay aligned
-        return f"tile.value + {at}"
+        return f"args.value + {at}"
 
     def _mask(self, mask: int) -> str:
         self.masks.append(mask)
@@ -263,7 +260,7 @@ class _Writer:
         bits = ((thread >> np.uint64(i) & np.uint64(1)) << np.uint64(q) for i, q in enumerate(place.lanes))
         return sum(bits, np.zeros_like(thread))
 
-    def _source(self, places: list[_Place], offsets: list[int], records: int, values: int) -> str:
+    def _source(self, places: list[_Place], offsets: list[int], records: int) -> str:
         size = self.shape.amp_bytes
         layouts = []
         for place in places:
@@ -275,12 +272,11 @@ class _Writer:
             "unsigned kOffsetOut": offsets[1],
             "unsigned kSlotsIn": first.slots_at,
             "unsigned kRecords": records,
-            "unsigned kValues": values,
             "int kTilePhases": len(self.records),
             "bool kScaled": str(self.scale != 1).lower(),
         }
-        sizes = {"TILE": len(self.tile), "CONSTANTS": len(self.values), "MASKS": max(len(self.masks), 1)}
-        sizes["MATRICES"] = max(len(self.matrices), 1)
+        sizes = {"TILE": len(self.tile), "CONSTANTS": max(len(self.values), 1), "MASKS": max(len(self.masks), 1)}
+
         out = [f"#define QSIM_{name} {value}" for name, value in sizes.items()]
         out += ['#include "tile_straight.cuh"', "", "struct Body {", *(f"    {layout}" for layout in layouts)]
         out += [f"    using In = {first.name};", f"    using Out = {last.name};"]
@@ -295,7 +291,7 @@ class _Writer:
     def _work(self, phase: Phase) -> None:
         for work in phase.work:
             if isinstance(work, Phases):
-                self._phases(work.terms)
+                self._phases(work.terms, work is self.last_table)
             else:
                 self._item(work)
                 if abs(self.scale) < self.shape.least_scale:
@@ -339,8 +335,12 @@ class _Writer:
             matrix = item.data
             if len(bits) == 2 and bits[0] > bits[1]:
                 matrix = matrix[np.ix_([0, 2, 1, 3], [0, 2, 1, 3])]
-            entries = f"args.matrix + {len(self.matrices)}"
-            self.matrices += _reals(matrix)
+            if len(bits) == 2 and not np.any(matrix[ODD]):
+                entries = self._value(_reals(np.concatenate([matrix[::3, ::3], matrix[1:3, 1:3]])))
+                call = f"core4_by<{', '.join(str(b) for b in sorted(bits))}, {places}>(a, {entries});"
+                self._say(f"if ({where}) {call}" if where else call)
+                return
+            entries = self._value(_reals(matrix))
             size = "2" if len(bits) == 1 else "4"
             call = f"matrix{size}_by<{', '.join(str(b) for b in sorted(bits))}, {places}>(a, {entries});"
             self._say(f"if ({where}) {call}" if where else call)
@@ -356,17 +356,17 @@ class _Writer:
             parts.append(f"(tile.base & {self._mask(tile)}) == {self._mask(self._tile_bits(value & mask))}")
         return " && ".join(parts)
 
-    def _phases(self, terms: dict[int, int]) -> None:
+    def _phases(self, terms: dict[int, int], last: bool) -> None:
         """Phases by register part: constants per register index, signs of outer bits, one factor per part otherwise."""
         inside = mask_of(self.place.registers)
         groups: dict[int, dict[int, int]] = {}
         for key, angle in terms.items():
             groups.setdefault(key & inside, {})[key & ~inside] = angle
-        constants: dict[int, int] = {}
+        constants: dict[int, int] = {0: self.common} if last and self.common else {}
         for part, group in sorted(groups.items()):
             bits = sum(1 << b for b, q in enumerate(self.place.registers) if part >> q & 1)
             if 0 in group:
-                constants[bits] = group.pop(0)
+                constants[bits] = (constants.get(bits, 0) + group.pop(0)) % TURN
             on = self._on([bits])
             signs = {k: angle for k, angle in group.items() if angle == HALF_TURN and self._crosses(k)}
             if group and all(angle == HALF_TURN for angle in group.values()):
@@ -380,12 +380,28 @@ class _Writer:
             odd = [r for r in range(1 << len(self.place.registers)) if sum(r & p == p for p in constants) & 1]
             self._say(f"negate<{sum(1 << r for r in odd)}u>(a);")
         elif constants:
-            needed = [r for r in range(1 << len(self.place.registers)) if any(r & p == p for p in constants)]
-            angles = [sum(angle for p, angle in constants.items() if r & p == p) % (1 << 64) for r in needed]
-            if SHEAR:
-                self._say(f"turn_each<{self._on(list(constants))}>(a, {self._value(_shears(angles))});")
-            else:
-                self._say(f"times_each<{self._on(list(constants))}>(a, {self._value(_reals(phases_of(angles)))});")
+            self._constants(constants, last)
+
+    def _constants(self, constants: dict[int, int], last: bool) -> None:
+        """Angles by register part, as one constant for each value of the register bits that they depend on.
+
+        A common phase may wait for the last table of the pass; then often half of the constants are enough.
+        """
+        support = 0
+        for part in constants:
+            support |= part
+        bits = [b for b in range(len(self.place.registers)) if support >> b & 1]
+        spread = [sum(1 << b for i, b in enumerate(bits) if j >> i & 1) for j in range(1 << len(bits))]
+        angles = [sum(angle for p, angle in constants.items() if r & p == p) % TURN for r in spread]
+        mirror = None if last or len(bits) < 3 else _mirrored(angles)
+        if mirror is None:
+            table = self._value(_reals(phases_of(angles)))
+            self._say(f"times_each<{self._on(list(constants))}, {support}u>(a, {table});")
+            return
+        common, conjugate, negative = mirror
+        self.common = (self.common + common) % TURN
+        table = self._value(_reals(phases_of([(angle - common) % TURN for angle in angles[: len(angles) // 2]])))
+        self._say(f"times_mirrored<{support}u, {str(conjugate).lower()}, {negative}u>(a, {table});")
 
     def _on(self, parts: list[int]) -> str:
         """Register indices that hold all bits of some part."""
@@ -445,6 +461,22 @@ class _Writer:
         return values.astype(np.complex128 if self.shape.amp_bytes == 16 else np.complex64)
 
 
+def _mirrored(angles: list[int]) -> tuple[int, bool, int] | None:
+    """How the angle of j follows from that of its complement: (common angle, by conjugation, indices with a half turn).
+
+    With the common angle taken off, they are equal or opposite, up to a half turn; None where they are neither.
+    """
+    half, end = len(angles) // 2, len(angles) - 1
+    for conjugate in (False, True):
+        total = angles[0] + angles[end] if conjugate else 0
+        common = total % TURN // 2
+        images = [(total - angles[j]) % TURN if conjugate else angles[j] for j in range(half)]
+        gaps = [(angles[end - j] - image) % TURN for j, image in enumerate(images)]
+        if all(gap in (0, HALF_TURN) for gap in gaps):
+            return common, conjugate, sum(1 << end - j for j, gap in enumerate(gaps) if gap)
+    return None
+
+
 def _angle_words(group: dict[int, int]) -> list[int]:
     """Terms as `total_angle` of tile_gates.cuh sums them, after a constant of 0."""
     words = [0, 0]
@@ -454,17 +486,6 @@ def _angle_words(group: dict[int, int]) -> list[int]:
         if key.bit_count() > 1:
             words += [key, angle, 0, 1 << 32]
     return words
-
-
-def _shears(angles: Sequence[int]) -> list[float]:
-    """tan(half the angle) and sin(angle) of each angle modulo a half turn in [-1/4, 1/4) turns; see `turn_each`."""
-    out: list[float] = []
-    for angle in angles:
-        half = (angle + HALF_TURN // 2) // HALF_TURN & 1
-        rest = (angle + HALF_TURN // 2) % HALF_TURN - HALF_TURN // 2
-        radians = rest * (2 * math.pi / TURN)
-        out += [math.copysign(math.tan(radians / 2), -1.0 if half else 1.0), math.sin(radians)]
-    return out
 
 
 def _reals(values: ComplexArray) -> list[float]:

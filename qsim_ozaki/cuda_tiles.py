@@ -145,7 +145,9 @@ class _Straight:
         shared = cuda_straight.shared_bytes(self.program, engine.architecture, self.precision)
         blocks = min(self.program.num_tiles, engine.num_processors * cuda_straight.blocks(engine.architecture))
         threads = 1 << (len(self.program.tile) - shape.register_qubits)
-        engine.launch_function(function, blocks, threads, (target.amps, self.tables, self.record), shared)
+        engine.launch_function(
+            function, blocks, threads, (target.amps, self.tables, target.new_tickets(), self.record), shared
+        )
 
 
 def _interpreter(engine: Any, program: TileProgram, precision: str) -> Callable[[Any], None]:

@@ -26,6 +26,7 @@ from qsim_ozaki.ops import (
     Step,
     TilePass,
 )
+from qsim_ozaki.pairs import split_pairs
 
 DENSE_BLOCK_QUBITS = 7  # matrices from this size on make a step of their own: arithmetic hides the pass
 SWAP_PERMUTATION = (0, 2, 1, 3)
@@ -119,6 +120,8 @@ def plan(
         fresh = used.extent(0).fresh_bytes
         prediction = predict_prepare(num_qubits, live.bit_count(), options.precision, device, fresh)
         steps.append(replace(prepare, prediction=prediction, reason="one write of a product state"))
+    if device.splits_pairs:
+        fused = OpList.of(split_pairs(fused, num_qubits))
     if options.restore_order:
         fused.extend(OpList.of(order_swaps(final)))
         final = tuple(range(num_qubits))

@@ -11,7 +11,6 @@
 #define __forceinline__ inline
 #define __launch_bounds__(...)
 #define __grid_constant__
-#define __shared__
 #define __align__(n) alignas(n)
 
 struct alignas(16) double2 { double x, y; };
@@ -24,6 +23,7 @@ inline std::barrier<>* block_barrier;
 alignas(16) inline char shared[1 << 18];
 
 inline void __syncthreads() { block_barrier->arrive_and_wait(); }
+inline unsigned long long atomicAdd(unsigned long long* p, unsigned long long x) { return __atomic_fetch_add(p, x, __ATOMIC_RELAXED); }
 template <class T> inline T __ldg(const T* p) { return *p; }
 inline int __popc(unsigned x) { return __builtin_popcount(x); }
 inline int __popcll(unsigned long long x) { return __builtin_popcountll(x); }

@@ -25,8 +25,10 @@ template <class T> std::vector<T> read(const char* name) {
 }
 int main(int, char** argv) {
     auto state = read<amp_t>("state"), tables = read<amp_t>("tables");
+    index_t tickets = 0;
     auto args = read<Args>("args");
-    launch(std::atoi(argv[1]), kThreads, [&] { tile_straight(state.data(), (const index_t*)tables.data(), args[0]); });
+    const index_t* words = (const index_t*)tables.data();
+    launch(std::atoi(argv[1]), kThreads, [&] { tile_straight(state.data(), words, &tickets, args[0]); });
     std::FILE* file = std::fopen("state", "wb");
     std::fwrite(state.data(), sizeof(amp_t), state.size(), file);
     std::fclose(file);
@@ -37,6 +39,7 @@ REPLACED = (
     (r'asm volatile\("cp\.async\.wait_all;"[^;]*;', ""),
     (r'asm volatile\("ld\.global[^;]*?;"[^;]*;', "v = *p;"),
     (r"extern __shared__ [^;]*;", ""),
+    (r"__shared__ index_t", "static index_t"),
 )
 
 

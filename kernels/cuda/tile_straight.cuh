@@ -1,10 +1,11 @@
 // tile_straight.cuh -- the frame of a generated tile kernel: loads, exchanges, stores and operators with compile-time places.
 // A generated source (cuda_straight.py) defines the macros, includes this file and spells out one pass in a struct Body.
-// Macros     QSIM_TILE tile qubits; QSIM_CONSTANTS real constants, kept in shared memory; QSIM_MASKS, QSIM_MATRICES sizes of arguments; QSIM_EARLY amplitudes that a thread fetches
+// Macros     QSIM_TILE tile qubits; QSIM_CONSTANTS, QSIM_MASKS sizes of the arguments; QSIM_EARLY amplitudes that a thread fetches
 //            as soon as it has taken its own: the others follow after the last exchange; QSIM_BLOCKS blocks that share a processor
-// Body       In, Out layouts of load and store; kOffsetIn, kOffsetOut, kSlotsIn, kRecords, kValues word indices in the tables; kTilePhases;
+// Body       In, Out layouts of load and store; kOffsetIn, kOffsetOut, kSlotsIn, kRecords word indices in the tables; kTilePhases;
 //            kScaled; run(a, tile, args)
-// Arrays     state amp_t[2^n] in/out; tables uint64 words: offsets and slots per thread, phases per thread, records of tile phases
+// Arrays     state amp_t[2^n] in/out; tables uint64 words: offsets and slots per thread, phases per thread, records of tile phases;
+//            tickets uint64[1], 0 at the launch
 // Launch     2^(QSIM_TILE - kRegisterQubits) threads, at most num_tiles blocks; QSIM_EARLY amplitudes a thread and a tile of shared memory
 // Layout     as in tile_exec.cu; angles, matrix entries and qubit positions are arguments, so one kernel serves every pass of its structure
 #pragma once
@@ -21,9 +22,9 @@ struct Args {
     index_t stride_in[kRegisterQubits];   // of the register qubits at the load and at the store
     index_t stride_out[kRegisterQubits];
     index_t mask[QSIM_MASKS];
-    real_t matrix[QSIM_MATRICES];         // entries of matrices: too many for registers, so they are operands from constant memory
     double scale;  // product of the factors that rotations left out
     Runs runs;     // the tile's qubits as runs of consecutive positions
+    real_t value[QSIM_CONSTANTS];  // operands straight from constant memory: through shared memory they cost its bandwidth
 };
 
 // Slots of the register bits in one layout.
@@ -65,12 +66,11 @@ __device__ __forceinline__ long long step(const index_t (&strides)[kRegisterQubi
 
 // One tile of a block's sequence. What the kernel got is here too, so that a body has one argument.
 struct Tile {
-    index_t number;
+    index_t next;         // the number of the one after it
     index_t base;         // basis state of its first amplitude
     const amp_t* state;
     const index_t* tables;
     char* shared;
-    const real_t* value;  // the constants
     const amp_t* phases;  // of its number
 };
 
@@ -106,7 +106,7 @@ __device__ __forceinline__ void take(Amps& a, char* shared, unsigned slot) {
 
 template <class Body>
 __device__ __forceinline__ void fetch_rest(const Tile& tile, const Args& args) {
-    fetch<Body, kEarly, kAmps>(tile.state, tile.tables, tile.shared, tile.number + gridDim.x, args);
+    fetch<Body, kEarly, kAmps>(tile.state, tile.tables, tile.shared, tile.next, args);
 }
 
 // Brings other qubits into registers. Slots written here were read only by this thread since the last barrier: one is enough.
@@ -150,16 +150,6 @@ __device__ __forceinline__ unsigned sign_where(bool on) { return on ? 0x80000000
 
 __device__ __forceinline__ double with_sign(double x, unsigned sign) { return __hiloint2double(__double2hiint(x) ^ (int)sign, __double2loint(x)); }
 __device__ __forceinline__ float with_sign(float x, unsigned sign) { return __int_as_float(__float_as_int(x) ^ (int)sign); }
-// x with its sign flipped where s is negative; |x| with the sign that s does not have.
-__device__ __forceinline__ double with_sign_times(double x, double s) { return with_sign(x, (unsigned)__double2hiint(s) & 0x80000000u); }
-__device__ __forceinline__ float with_sign_times(float x, float s) { return with_sign(x, (unsigned)__float_as_int(s) & 0x80000000u); }
-__device__ __forceinline__ double with_sign_against(double x, double s) {
-    return __hiloint2double((__double2hiint(x) & 0x7fffffff) | (~__double2hiint(s) & (int)0x80000000), __double2loint(x));
-}
-__device__ __forceinline__ float with_sign_against(float x, float s) {
-    return __int_as_float((__float_as_int(x) & 0x7fffffff) | (~__float_as_int(s) & (int)0x80000000));
-}
-
 // Operators on the register indices r of kOn.
 template <unsigned kOn>
 __device__ __forceinline__ void flip_sign(Amps& a, unsigned sign) {
@@ -182,33 +172,33 @@ __device__ __forceinline__ void times(Amps& a, amp_t w) {
         if ((kOn >> r) & 1) a[r] = cmul(a[r], w);
 }
 
-// Turns each by its own angle in three shears, one FMA less than a complex product. c holds tan(angle / 2) and sin(angle) of the angle
-// modulo a half turn, per register index in ascending order; both have the angle's sign, so the tangent's says a half turn was left out.
-template <unsigned kOn>
-__device__ __forceinline__ void turn_each(Amps& a, const real_t* c) {
-    int i = 0;
-#pragma unroll
-    for (int r = 0; r < kAmps; ++r)
-        if ((kOn >> r) & 1) {
-            const real_t slope = c[2 * i + 1], shear = with_sign_against(c[2 * i], slope);
-            real_t x = with_sign_times(a[r].x, c[2 * i]), y = with_sign_times(a[r].y, c[2 * i]);
-            x += shear * y;
-            y += slope * x;
-            x += shear * y;
-            a[r] = {x, y};
-            ++i;
-        }
+// Bits of r at the places of kSupport, packed.
+template <unsigned kSupport>
+__device__ __forceinline__ constexpr int packed(int r) {
+    int out = 0, at = 0;
+    for (int b = 0; b < kRegisterQubits; ++b)
+        if ((kSupport >> b) & 1) out |= ((r >> b) & 1) << at++;
+    return out;
 }
 
-template <unsigned kOn>
+// Times a constant that depends on the register bits of kSupport: c[0] is of no bit set.
+template <unsigned kOn, unsigned kSupport>
 __device__ __forceinline__ void times_each(Amps& a, const real_t* c) {
-    int i = 0;
 #pragma unroll
     for (int r = 0; r < kAmps; ++r)
-        if ((kOn >> r) & 1) {
-            a[r] = cmul(a[r], amp_t{c[2 * i], c[2 * i + 1]});
-            ++i;
-        }
+        if ((kOn >> r) & 1) a[r] = cmul(a[r], amp_t{c[2 * packed<kSupport>(r)], c[2 * packed<kSupport>(r) + 1]});
+}
+
+// The same where the constants of j and of its complement are equal or conjugate, but for a sign: half of them are enough.
+template <unsigned kSupport, bool kConjugate, unsigned kNegative>
+__device__ __forceinline__ void times_mirrored(Amps& a, const real_t* c) {
+    constexpr int kLast = packed<kSupport>(kAmps - 1);
+#pragma unroll
+    for (int r = 0; r < kAmps; ++r) {
+        const int j = packed<kSupport>(r), k = 2 * j > kLast ? kLast - j : j;
+        const amp_t w = {c[2 * k], kConjugate && k != j ? -c[2 * k + 1] : c[2 * k + 1]};
+        a[r] = cmul(a[r], (kNegative >> j) & 1 ? amp_t{-w.x, -w.y} : w);
+    }
 }
 
 // X on register bit B where r has kValue under kMask; the second form only in threads where `on` holds.
@@ -233,18 +223,31 @@ __device__ __forceinline__ void flip_bit(Amps& a, bool on) {
     });
 }
 
+__device__ __forceinline__ void matrix2_on(amp_t& x0, amp_t& x1, const real_t* m) {
+    amp_t y0 = cmul(x0, amp_t{m[0], m[1]});
+    cfma(y0, x1, amp_t{m[2], m[3]});
+    amp_t y1 = cmul(x1, amp_t{m[6], m[7]});
+    cfma(y1, x0, amp_t{m[4], m[5]});
+    x0 = y0;
+    x1 = y1;
+}
+
 template <int B, unsigned kMask, unsigned kValue>
 __device__ __forceinline__ void matrix2_by(Amps& a, const real_t* m) {
     each_pair<B>(a, [m](amp_t& x0, amp_t& x1, int r) {
-        if ((r & kMask) == kValue) {
-            amp_t y0 = cmul(x0, amp_t{m[0], m[1]});
-            cfma(y0, x1, amp_t{m[2], m[3]});
-            amp_t y1 = cmul(x1, amp_t{m[6], m[7]});
-            cfma(y1, x0, amp_t{m[4], m[5]});
-            x0 = y0;
-            x1 = y1;
-        }
+        if ((r & kMask) == kValue) matrix2_on(x0, x1, m);
     });
+}
+
+// A 4x4 matrix without entries between states of unlike parity: 2x2 blocks on {00, 11} and {01, 10}.
+template <int A, int B, unsigned kMask, unsigned kValue>
+__device__ __forceinline__ void core4_by(Amps& a, const real_t* m) {
+#pragma unroll
+    for (int r = 0; r < kAmps; ++r)
+        if ((r & place4<A, B>(3)) == 0 && (r & kMask) == kValue) {
+            matrix2_on(a[r], a[r | place4<A, B>(3)], m);
+            matrix2_on(a[r | place4<A, B>(1)], a[r | place4<A, B>(2)], m + 8);
+        }
 }
 
 // A < B; matrix index bit 0 is register bit A.
@@ -268,31 +271,36 @@ __device__ __forceinline__ void matrix4_by(Amps& a, const real_t* m) {
 }
 
 template <class Body>
-__device__ __forceinline__ void run_tiles(amp_t* __restrict__ state, const index_t* __restrict__ tables, const Args& args) {
+__device__ __forceinline__ void run_tiles(amp_t* __restrict__ state, const index_t* __restrict__ tables, index_t* __restrict__ tickets, const Args& args) {
     extern __shared__ __align__(16) char shared[];
-    real_t* value = reinterpret_cast<real_t*>(shared + kTileBytes + kEarly * kThreads * sizeof(amp_t));
-    amp_t* phases = reinterpret_cast<amp_t*>(value + QSIM_CONSTANTS);
-    for (int i = threadIdx.x; i < QSIM_CONSTANTS; i += kThreads) value[i] = __ldg(reinterpret_cast<const real_t*>(tables + Body::kValues) + i);
-    __syncthreads();
+    amp_t* phases = reinterpret_cast<amp_t*>(shared + kTileBytes + kEarly * kThreads * sizeof(amp_t));
     Amps a;
-    fetch<Body, 0, kAmps>(state, tables, shared, blockIdx.x, args);
-    unsigned turn = 0;
-    for (index_t number = blockIdx.x; number < args.num_tiles; number += gridDim.x, turn ^= 1) {
+    // Tiles are handed out in order: blocks that drifted apart would spread their accesses over more pages of memory.
+    __shared__ index_t handed[2];
+    if (threadIdx.x == 0) handed[0] = gridDim.x + atomicAdd(tickets, 1ull);
+    index_t number = blockIdx.x;
+    fetch<Body, 0, kAmps>(state, tables, shared, number, args);
+    for (unsigned turn = 0; number < args.num_tiles; turn ^= 1) {
         wait_async();
-        take<typename Body::In>(a, shared, slot_of_thread(tables, Body::kSlotsIn));  // what the thread copied itself: no barrier
-        fetch<Body, 0, kEarly>(state, tables, shared, number + gridDim.x, args);
-        const Tile tile = {number, spread(number, args.runs), state, tables, shared, value, phases + turn * Body::kTilePhases};
+        take<typename Body::In>(a, shared, slot_of_thread(tables, Body::kSlotsIn));  // what the thread copied itself
+        const index_t base = spread(number, args.runs);
         if constexpr (Body::kTilePhases > 0) {  // two sets in turn: others may still read the tile before's
-            if (threadIdx.x < Body::kTilePhases) phases[turn * Body::kTilePhases + threadIdx.x] = phase_of_tile(tables, Body::kRecords, tile.base);
-            __syncthreads();
+            if (threadIdx.x < Body::kTilePhases) phases[turn * Body::kTilePhases + threadIdx.x] = phase_of_tile(tables, Body::kRecords, base);
         }
+        __syncthreads();  // for the phases and the next number; all have taken their amplitudes
+        const index_t next = handed[turn];
+        if (threadIdx.x == 0) handed[turn ^ 1] = gridDim.x + atomicAdd(tickets, 1ull);
+        fetch<Body, 0, kEarly>(state, tables, shared, next, args);
+        const Tile tile = {next, base, state, tables, shared, phases + turn * Body::kTilePhases};
         Body::run(a, tile, args);
-        store<Body::kScaled>(a, state + (spread(number, args.runs) | __ldg(tables + Body::kOffsetOut + threadIdx.x)), args);
+        store<Body::kScaled>(a, state + (base | __ldg(tables + Body::kOffsetOut + threadIdx.x)), args);
+        number = next;
     }
 }
 
 #define QSIM_KERNEL                                                                                        \
     extern "C" __global__ void __launch_bounds__(kThreads, QSIM_BLOCKS)                                    \
-    tile_straight(amp_t* __restrict__ state, const index_t* __restrict__ tables, const __grid_constant__ Args args) { \
-        run_tiles<Body>(state, tables, args);                                                              \
+    tile_straight(amp_t* __restrict__ state, const index_t* __restrict__ tables, index_t* __restrict__ tickets, \
+                  const __grid_constant__ Args args) {                                                     \
+        run_tiles<Body>(state, tables, tickets, args);                                                     \
     }
