@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from qsim_ozaki import cuda_dense, cuda_straight, jit
+from qsim_ozaki import cuda_dense, cuda_straight, cuda_writer, jit
 from qsim_ozaki.cuda_program import SHAPES, TileProgram, compile_tile
 from qsim_ozaki.errors import EngineError
 from qsim_ozaki.ops import Op
@@ -105,7 +105,7 @@ def tile_launch(
         try:
             parts = cuda_straight.straight(*arguments)
             spelled = [_Straight(engine, part, state.precision) for part in parts]
-        except cuda_straight.NotStraightError:
+        except cuda_writer.NotStraightError:
             spelled = []  # the interpreter knows every operator
     pays = state.kernel_qubits >= ONCE_QUBITS
 
@@ -125,7 +125,7 @@ def tile_launch(
 class _Straight:
     """A pass in straight-line form, with its tables on the device from the first launch on."""
 
-    def __init__(self, engine: Any, program: cuda_straight.StraightProgram, precision: str) -> None:
+    def __init__(self, engine: Any, program: cuda_writer.StraightProgram, precision: str) -> None:
         self.engine = engine
         self.program = program
         self.precision = precision
