@@ -224,6 +224,7 @@ def large(engine):
         top = float(((shots ^ shots << 1) >> (n - 1) & 1).mean())
         known = {"worst_amplitude_error": error, "top_marginal": top, "expected": float(np.sin(angles[-1]) ** 2)}
         row(section="large", qubits=n, seconds=seconds, norm=norm, **known)
+        del state, shots  # the next one needs the memory
 
 
 def main():

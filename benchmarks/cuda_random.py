@@ -23,9 +23,9 @@ def unitary(rng, size):
     return np.linalg.qr(rng.normal(size=(size, size)) + 1j * rng.normal(size=(size, size)))[0]
 
 
-def gate(rng, n):
-    """One random op."""
-    kind = rng.integers(7)
+def gate(rng, n, kinds):
+    """One random op of the first ``kinds`` kinds: 5 of them have straight-line kernels."""
+    kind = rng.integers(kinds)
     qubits = [int(q) for q in rng.permutation(n)[:5]]
     if kind == 0:
         return Op(Kind.HADAMARD, tuple(qubits[: rng.integers(1, 4)]), EMPTY)
@@ -63,12 +63,13 @@ def main():
     gpu, cpu = cuda.create(), select("cpu")
     worst, start = 0.0, time.time()
     for number in range(count):
-        n = int(rng.integers(10, 21)) if number % 16 else int(rng.integers(21, widest + 1))
-        ops = [gate(rng, n) for _ in range(int(rng.integers(10, 60)))]
+        straight = number % 6 == 0
+        n = int(rng.integers(18 if straight else 10, 21)) if number % 16 else int(rng.integers(21, widest + 1))
+        ops = [gate(rng, n, 5 if straight else 7) for _ in range(int(rng.integers(10, 60)))]
         vector = rng.normal(size=1 << n) + 1j * rng.normal(size=1 << n)
         vector /= np.linalg.norm(vector)
         state = gpu.load(vector, "double")
-        if number % 6 == 0:
+        if straight:
             cuda_tiles.ONCE_QUBITS = 0
             run(gpu, gpu.load(vector, "double"), ops)
             gpu.compiler.finish()
