@@ -95,16 +95,17 @@ def tile_launch(
     engine: Any, state: Any, qubits: Sequence[int], ops: Sequence[Op], zero_qubits: Sequence[int]
 ) -> Callable[[Any], None]:
     """A function that runs one tile pass on a state of the same width and precision."""
-    shape = SHAPES[state.precision]
+    precision = state.precision  # what follows is cached: it must not hold the state itself
+    shape = SHAPES[precision]
     if len(qubits) > shape.tile_qubits:
         qubits = sorted({q for op in ops for q in op.mixed_qubits})
-    arguments = (qubits, ops, state.kernel_qubits, state.precision, zero_qubits)
+    arguments = (qubits, ops, state.kernel_qubits, precision, zero_qubits)
     interpreted: list[Callable[[Any], None]] = []
     spelled: list[_Straight] = []
     if state.kernel_qubits >= REPEAT_QUBITS:
         try:
             parts = cuda_straight.straight(*arguments)
-            spelled = [_Straight(engine, part, state.precision) for part in parts]
+            spelled = [_Straight(engine, part, precision) for part in parts]
         except cuda_writer.NotStraightError:
             spelled = []  # the interpreter knows every operator
     pays = state.kernel_qubits >= ONCE_QUBITS
@@ -116,7 +117,7 @@ def tile_launch(
                 part.launch(function, target)
             return
         if not interpreted:
-            interpreted.append(_interpreter(engine, compile_tile(*arguments), state.precision))
+            interpreted.append(_interpreter(engine, compile_tile(*arguments), precision))
         interpreted[0](target)
 
     return run
