@@ -8,7 +8,9 @@ __device__ __forceinline__ unsigned parity(unsigned thread_bits) { return (unsig
 __device__ __forceinline__ unsigned parity(index_t base_bits) { return (unsigned)__popcll(base_bits) << 31; }
 __device__ __forceinline__ unsigned sign_where(bool on) { return on ? 0x80000000u : 0u; }
 
-__device__ __forceinline__ double with_sign(double x, unsigned sign) { return __hiloint2double(__double2hiint(x) ^ (int)sign, __double2loint(x)); }
+__device__ __forceinline__ double with_sign(double x, unsigned sign) {
+    return __hiloint2double(__double2hiint(x) ^ (int)sign, __double2loint(x));
+}
 __device__ __forceinline__ float with_sign(float x, unsigned sign) { return __int_as_float(__float_as_int(x) ^ (int)sign); }
 // Operators on the register indices r of kOn.
 template <unsigned kOn>

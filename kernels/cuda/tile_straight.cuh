@@ -144,7 +144,8 @@ __device__ __forceinline__ amp_t phase_of_both(const index_t* tables, unsigned t
 }
 
 template <class Body>
-__device__ __forceinline__ void run_tiles(amp_t* __restrict__ state, const index_t* __restrict__ tables, index_t* __restrict__ tickets, const Args& args) {
+__device__ __forceinline__ void run_tiles(amp_t* __restrict__ state, const index_t* __restrict__ tables, index_t* __restrict__ tickets,
+                                          const Args& args) {
     extern __shared__ __align__(16) char shared[];
     amp_t* phases = reinterpret_cast<amp_t*>(shared + kTileBytes + kEarly * kThreads * sizeof(amp_t));
     Amps a;
@@ -158,7 +159,8 @@ __device__ __forceinline__ void run_tiles(amp_t* __restrict__ state, const index
         take<typename Body::In>(a, shared, slot_of_thread(tables, Body::kSlotsIn));  // what the thread copied itself
         const index_t base = spread(number, args.runs);
         if constexpr (Body::kTilePhases > 0) {  // two sets in turn: others may still read the tile before's
-            if (threadIdx.x < Body::kTilePhases) phases[turn * Body::kTilePhases + threadIdx.x] = phase_of_tile(tables, Body::kRecords, base);
+            if (threadIdx.x < Body::kTilePhases)
+                phases[turn * Body::kTilePhases + threadIdx.x] = phase_of_tile(tables, Body::kRecords, base);
         }
         __syncthreads();  // for the phases and the next number; all have taken their amplitudes
         const index_t next = handed[turn];
