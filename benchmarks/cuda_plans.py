@@ -75,7 +75,7 @@ def main():
     plans = {}
     for n in widths:
         for name, circuit in circuits(n):
-            ops = lower(circuit).body
+            (ops,) = lower(circuit).body  # no measurement: one run of operators
             for precision in ("double", "single"):
                 for from_zero in (False, True):
                     start = time.perf_counter()
