@@ -146,6 +146,7 @@ def circuits(engine, plans, n=30):
             run_plan(engine, state, steps)
             engine.cupy.cuda.Device().synchronize()
             first = time.perf_counter() - start
+            engine.compiler.finish()
             t = cuda_calibrate.event_seconds(engine, partial(run_plan, engine, state, steps), 3)
             key = {"circuit": name, "qubits": n, "precision": precision, "from_zero": from_zero}
             forecast = {"planned_passes": planned, "predicted_seconds": predicted}
@@ -223,6 +224,7 @@ def large(engine):
         top = float(((shots ^ shots << 1) >> (n - 1) & 1).mean())
         known = {"worst_amplitude_error": error, "top_marginal": top, "expected": float(np.sin(angles[-1]) ** 2)}
         row(section="large", qubits=n, seconds=seconds, norm=norm, **known)
+        del state, shots  # the next one needs the memory
 
 
 def main():

@@ -32,6 +32,7 @@ class Device:
         line_qubits: lowest qubits that make one memory transaction, complex128; always in a tile.
         overlap: share of memory time that hides behind arithmetic: 0 where a core gathers, computes and scatters in
             turn, 1 where other blocks compute meanwhile.
+        splits_pairs: whether dense two-qubit unitaries are cheaper as rotations and cores (`pairs.py`).
         fill_bytes_per_s: rate at which a product state is written; 0: as ``bandwidth_bytes_per_s``.
         touch_bytes_per_s: rate at which memory is zeroed or handed out when first touched; 0: at once.
         block_flops_per_s: rate of a `DenseBlock` in double precision, memory's time included; 0: as in a tile.
@@ -51,6 +52,7 @@ class Device:
     fill_bytes_per_s: float = 0.0
     touch_bytes_per_s: float = 0.0
     block_flops_per_s: float = 0.0
+    splits_pairs: bool = False
 
     def tile_for(self, precision: str) -> int:
         """Qubits of a tile in ``precision``: the same bytes hold one more qubit in single."""

@@ -15,27 +15,15 @@ from numpy.typing import NDArray
 from qsim_ozaki import cuda_calibrate, cuda_dense, cuda_measure, jit
 from qsim_ozaki.cost import Device, amplitude_bytes
 from qsim_ozaki.cuda_ozaki import EmulatedBlock
-from qsim_ozaki.cuda_program import SHAPES, TileProgram, compile_tile
+from qsim_ozaki.cuda_program import SHAPES
+from qsim_ozaki.cuda_tiles import INSTANCES, Compiler, tile_launch
 from qsim_ozaki.engine import ColumnChecks, State, collapse_masks
 from qsim_ozaki.errors import CapacityError, EngineError
 from qsim_ozaki.ops import EMPTY, ComplexArray, DenseBlock, HadamardPass, Kind, Op, Path, Prepare, Step, TilePass
 
-GEOMETRY = np.dtype(
-    [
-        ("num_tiles", "u8"),
-        ("tile_mask", "u8"),
-        ("load_layout", "u4"),
-        ("first_op", "u4"),
-        ("scale", "f8"),
-        ("runs", cuda_dense.RUNS),
-    ],
-    align=True,
-)
-INSTANCES = {"double": jit.DOUBLE, "single": jit.SINGLE}
 DTYPES: dict[str, type[np.complexfloating]] = {"double": np.complex128, "single": np.complex64}
 POOLED_BYTES = 64 << 20  # larger states come straight from the driver and go straight back
 PRODUCT_ELEMENTS = 1 << 26  # of one part of a library product: 1 GiB each way in complex128
-BLOCKS_PER_PROCESSOR = 2  # what registers allow; each block then fetches its next tile behind its arithmetic
 CACHED_PROGRAMS = 256
 TABLE_BITS = 11  # of each of the tables that a product state is made of
 
@@ -48,6 +36,14 @@ class CudaState:
         self.precision = precision
         self.amps = amps
         self.checks = ColumnChecks()
+        self._tickets: Any = None
+
+    def new_tickets(self) -> Any:
+        """A counter at 0, in device memory, from which blocks draw the tiles of this state's next pass."""
+        if self._tickets is None:
+            self._tickets = self.amps[:1].view(np.uint64)[:1].copy()
+        self._tickets.data.memset_async(0, 8)
+        return self._tickets
 
     @property
     def kernel_qubits(self) -> int:
@@ -70,6 +66,7 @@ class CudaEngine:
         self.architecture = jit.nearest_architecture(int(cupy.cuda.Device().compute_capability))
         self._programs: OrderedDict[tuple[int, int, str], tuple[Step, list[Any]]] = OrderedDict()
         self._shared: dict[int, int] = {}
+        self.compiler = Compiler(self.architecture)
 
     def device(self) -> Device:
         """The calibrated record of this GPU."""
@@ -195,6 +192,12 @@ class CudaEngine:
     ) -> None:
         """Launches one kernel of the table on the current stream."""
         function = jit.load(name, tuple(sorted(instance.items())), self.device_id)
+        self.launch_function(function, blocks, threads, args, shared_bytes)
+
+    def launch_function(
+        self, function: Any, blocks: int, threads: int, args: tuple[Any, ...], shared_bytes: int = 0
+    ) -> None:
+        """Launches a loaded kernel on the current stream."""
         if shared_bytes > 48 << 10 and self._shared.get(function.ptr, 0) < shared_bytes:
             driver = self.cupy.cuda.driver
             driver.funcSetAttribute(function.ptr, driver.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, shared_bytes)
@@ -227,7 +230,7 @@ class CudaEngine:
 
         def flush() -> None:
             if waiting:
-                launches.append(self._tile_launch(state, qubits, tuple(waiting), zero_qubits))
+                launches.append(tile_launch(self, state, qubits, tuple(waiting), zero_qubits))
                 waiting.clear()
 
         shape = SHAPES[state.precision]
@@ -240,42 +243,6 @@ class CudaEngine:
                 waiting.append(op)
         flush()
         return launches
-
-    def _tile_launch(
-        self, state: CudaState, qubits: Sequence[int], ops: Sequence[Op], zero_qubits: Sequence[int]
-    ) -> Any:
-        shape = SHAPES[state.precision]
-        if len(qubits) > shape.tile_qubits:
-            qubits = sorted({q for op in ops for q in op.mixed_qubits})
-        program = compile_tile(qubits, ops, state.kernel_qubits, state.precision, zero_qubits)
-        words, tables = self._upload(program)
-        geometry = np.zeros(1, GEOMETRY)
-        geometry["num_tiles"], geometry["tile_mask"] = program.num_tiles, sum(1 << q for q in program.tile)
-        geometry["load_layout"], geometry["first_op"] = program.load_layout, program.first_op
-        geometry["scale"], geometry["runs"] = (
-            program.scale,
-            cuda_dense.runs_record([*program.tile, *program.zero_qubits]),
-        )
-        size = len(program.tile)
-        threads, shared = 1 << (size - shape.register_qubits), shape.amp_bytes << size
-        instance = INSTANCES[state.precision]
-
-        blocks = min(program.num_tiles, self.num_processors * BLOCKS_PER_PROCESSOR)
-
-        def run(target: CudaState, _keep: Any = tables) -> None:
-            self.launch("tile_exec", instance, blocks, threads, (target.amps, words, geometry), shared)
-
-        return run
-
-    def _upload(self, program: TileProgram) -> tuple[Any, list[Any]]:
-        """Words on the device with the tables' addresses in place, and the tables, which must live as long."""
-        words = program.words.copy()
-        tables = []
-        for at, array in program.tables:
-            table = self.cupy.asarray(array)
-            words[at] = table.data.ptr
-            tables.append(table)
-        return self.cupy.asarray(words), tables
 
     def _dense_launch(self, state: CudaState, op: Op, zero_qubits: Sequence[int]) -> Any:
         k = len(op.targets)

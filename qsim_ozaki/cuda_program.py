@@ -358,7 +358,7 @@ class _Packer:
     def _factor(self, code: int, part: int, group: dict[int, int], registers: tuple[int, ...]) -> None:
         constant = group.get(0, 0)
         words = [constant, 0]
-        for start, length, angle in _runs_of({k: a for k, a in group.items() if k.bit_count() == 1}):
+        for start, length, angle in doubling_runs({k: a for k, a in group.items() if k.bit_count() == 1}):
             words += [0, angle, (1 << length) - 1, start]
         for key, angle in group.items():
             if key.bit_count() > 1:
@@ -367,7 +367,7 @@ class _Packer:
         self._op(code, mask | (len(words) - 2) // 4 << 5, self._put(words))
 
 
-def _runs_of(singles: dict[int, int]) -> list[tuple[int, int, int]]:
+def doubling_runs(singles: dict[int, int]) -> list[tuple[int, int, int]]:
     """Single-bit angles as (lowest qubit, length, its angle): qubits whose angle doubles are one product."""
     runs: list[tuple[int, int, int]] = []
     for key in sorted(singles):

@@ -34,7 +34,9 @@ class Phase:
 WINDOW = 96  # items looked at when a register set is chosen: keeps the choice linear in the number of items
 
 
-def schedule(items: Sequence[Item], tile: Sequence[int], register_qubits: int, line_qubits: int) -> list[Phase]:
+def schedule(
+    items: Sequence[Item], tile: Sequence[int], register_qubits: int, line_qubits: int, lazy: bool = False
+) -> list[Phase]:
     """Phases that do all ``items`` once each, in an order that commutes with the given one.
 
     Args:
@@ -42,8 +44,9 @@ def schedule(items: Sequence[Item], tile: Sequence[int], register_qubits: int, l
         tile: qubits of the tile, ascending.
         register_qubits: qubits a phase holds in registers.
         line_qubits: the lowest qubits; the first and the last phase leave them to the lanes, for whole lines.
+        lazy: phases wait until a qubit of theirs changes; else those that one table holds anyway go with it.
     """
-    lines = (1 << line_qubits) - 1 if len(tile) >= register_qubits + line_qubits else 0
+    lines = _line_mask(tile, register_qubits, line_qubits)
     pending: dict[int, int] = {}
     todo = list(items)
     phases: list[Phase] = []
@@ -55,7 +58,7 @@ def schedule(items: Sequence[Item], tile: Sequence[int], register_qubits: int, l
         if not phases and registers & lines:
             phases.append(Phase(_fill(0, tile, register_qubits, lines)))
         phase = Phase(_fill(registers, tile, register_qubits, lines))
-        todo = _run(phase, todo, pending)
+        todo = _run(phase, todo, pending, lazy)
         phases.append(phase)
     if not phases:
         phases.append(Phase(_fill(0, tile, register_qubits, lines)))
@@ -64,6 +67,42 @@ def schedule(items: Sequence[Item], tile: Sequence[int], register_qubits: int, l
     if _mask(phases[-1].registers) & lines:
         phases.append(Phase(_fill(0, tile, register_qubits, lines)))
     return phases
+
+
+def cut(
+    phases: Sequence[Phase], sizes: Sequence[int], limit: int, tile: Sequence[int], line_qubits: int
+) -> list[list[Phase]]:
+    """``phases`` as consecutive parts of about equal size, each a pass of its own, with about ``limit`` at most.
+
+    Args:
+        phases: as `schedule` returns them.
+        sizes: of each.
+        limit: of a part.
+        tile: qubits of the tile, ascending.
+        line_qubits: as for `schedule`: parts begin and end without them in registers.
+    """
+    share = sum(sizes) / max(-(-sum(sizes) // limit), 1)
+    parts: list[list[Phase]] = [[]]
+    room = share
+    for phase, size in zip(phases, sizes, strict=True):
+        if parts[-1] and size / 2 > room:
+            parts.append([])
+            room += share
+        parts[-1].append(phase)
+        room -= size
+    count = len(phases[0].registers)
+    lines = _line_mask(tile, count, line_qubits)
+    outer = _fill(0, tile, count, lines)
+    for part in parts:
+        if _mask(part[0].registers) & lines:
+            part.insert(0, Phase(outer))
+        if _mask(part[-1].registers) & lines:
+            part.append(Phase(outer))
+    return parts
+
+
+def _line_mask(tile: Sequence[int], register_qubits: int, line_qubits: int) -> int:
+    return (1 << line_qubits) - 1 if len(tile) >= register_qubits + line_qubits else 0
 
 
 def _mask(qubits: Sequence[int]) -> int:
@@ -143,7 +182,7 @@ def _ready_masks(todo: list[Item]) -> set[int]:
     return ready
 
 
-def _run(phase: Phase, todo: list[Item], pending: dict[int, int]) -> list[Item]:
+def _run(phase: Phase, todo: list[Item], pending: dict[int, int], lazy: bool) -> list[Item]:
     """Fills ``phase`` with rounds of: absorb phases, multiply in those that the next items need, do the items."""
     registers = _mask(phase.registers)
     while True:
@@ -164,14 +203,14 @@ def _run(phase: Phase, todo: list[Item], pending: dict[int, int]) -> list[Item]:
         need = 0
         for item in ready:
             need |= item.mixed
-        terms = _take(pending, need, registers)
+        terms = _take(pending, need, registers, lazy)
         if terms:
             phase.work.append(Phases(terms))
         phase.work.extend(ready)
         todo = rest
 
 
-def _take(pending: dict[int, int], need: int, registers: int) -> dict[int, int]:
+def _take(pending: dict[int, int], need: int, registers: int, lazy: bool) -> dict[int, int]:
     """Phases on the qubits about to change, and those on register qubits that ask for no further selecting qubit."""
     outside = 0
     taken = [key for key in pending if key & need]
@@ -180,5 +219,6 @@ def _take(pending: dict[int, int], need: int, registers: int) -> dict[int, int]:
     for key in taken:
         outside |= key & ~registers
     # A global phase waits for the end of the pass: alone, it costs a product for every amplitude.
-    taken += [key for key in pending if key and not key & need and not key & ~(registers | outside)]
+    if not lazy:
+        taken += [key for key in pending if key and not key & need and not key & ~(registers | outside)]
     return {key: pending.pop(key) for key in taken}

@@ -84,6 +84,8 @@ KERNELS: dict[str, Kernel] = {
     "rate_int8": Kernel("calibrate.cu", "rate_int8", ({},)),
 }
 
+STRAIGHT = Kernel("tile_straight.cuh", "tile_straight")  # the frame of generated sources: cuda_straight.py
+
 
 @dataclass(frozen=True, slots=True)
 class Cubin:
@@ -140,21 +142,36 @@ def load(name: str, instance: tuple[tuple[str, str], ...], device: int) -> Any:
     """
     import cupy
 
-    major_minor = int(cupy.cuda.Device(device).compute_capability)
-    architecture = nearest_architecture(major_minor)
+    architecture = nearest_architecture(int(cupy.cuda.Device(device).compute_capability))
     kernel = KERNELS[name]
-    path = _cache_file(name, options(kernel, dict(instance), architecture))
+    source = (SOURCES / kernel.file).read_text()
+    return function(cubin(name, source, options(kernel, dict(instance), architecture)), kernel.function)
+
+
+def cubin(name: str, source: str, opts: tuple[str, ...]) -> bytes:
+    """Machine code of ``source``: from the disk's cache, or compiled now and put there. Needs NVRTC, but no GPU."""
+    path = _cache_file(name, source, opts)
     if path.is_file():
-        code = path.read_bytes()
-    else:
-        cubin = compile_kernel(name, dict(instance), architecture)
-        if os.environ.get("QSIM_OZAKI_DEBUG", "0") >= "2":
-            print(cubin.log, file=sys.stderr)
-        code = cubin.code
-        write_atomically(path, code)
+        return path.read_bytes()
+    compiled = nvrtc().compile(source, name, opts)
+    if os.environ.get("QSIM_OZAKI_DEBUG", "0") >= "2":
+        print(compiled.log, file=sys.stderr)
+    write_atomically(path, compiled.code)
+    return compiled.code
+
+
+def is_cached(name: str, source: str, opts: tuple[str, ...]) -> bool:
+    """Whether `cubin` would only read a file."""
+    return _cache_file(name, source, opts).is_file()
+
+
+def function(code: bytes, name: str) -> Any:
+    """The launchable CuPy function ``name`` of a cubin, on the current device."""
+    import cupy
+
     module = cupy.cuda.function.Module()
     module.load(code)
-    return module.get_function(kernel.function)
+    return module.get_function(name)
 
 
 def nearest_architecture(compute_capability: int) -> int:
@@ -168,10 +185,10 @@ def nearest_architecture(compute_capability: int) -> int:
     return max(usable)
 
 
-def _cache_file(name: str, opts: tuple[str, ...]) -> Path:
+def _cache_file(name: str, source: str, opts: tuple[str, ...]) -> Path:
     from platformdirs import user_cache_path
 
-    key = hashlib.sha256("\0".join((sources_hash(), nvrtc().version, *opts)).encode()).hexdigest()[:32]
+    key = hashlib.sha256("\0".join((sources_hash(), source, nvrtc().version, *opts)).encode()).hexdigest()[:32]
     return user_cache_path("qsim-ozaki") / "cubin" / f"{name}-{key}.cubin"
 
 

@@ -80,6 +80,7 @@ class Op:
 
 
 HADAMARD_MATRIX: ComplexArray = np.array([[1, 1], [1, -1]], complex) / np.sqrt(2)
+CORE = "core"  # name of a two-qubit unitary whose matrix has two 2x2 blocks, on {00, 11} and on {01, 10}
 EMPTY: ComplexArray = np.empty(0, complex)
 for _constant in (HADAMARD_MATRIX, EMPTY):
     _constant.setflags(write=False)

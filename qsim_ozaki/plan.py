@@ -27,6 +27,7 @@ from qsim_ozaki.ops import (
     Step,
     TilePass,
 )
+from qsim_ozaki.pairs import split_pairs
 
 SWAP_PERMUTATION = (0, 2, 1, 3)
 VECTOR_QUBITS = 2  # lowest qubits that a block works on whatever its targets: their amplitudes share a vector register
@@ -120,6 +121,8 @@ def plan(
         fresh = used.extent(0).fresh_bytes
         prediction = predict_prepare(num_qubits, live.bit_count(), options.precision, device, fresh)
         steps.append(replace(prepare, prediction=prediction, reason="one write of a product state"))
+    if device.splits_pairs:
+        fused = OpList.of(split_pairs(fused, num_qubits))
     if options.restore_order:
         fused.extend(OpList.of(order_swaps(final)))
         final = tuple(range(num_qubits))

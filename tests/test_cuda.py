@@ -1,12 +1,14 @@
 """The CUDA engine: tables and tile programs against NumPy, and on a GPU what the common engine tests do not reach."""
 
+import weakref
+
 import numpy as np
 import pytest
 import tile_twin
 from random_ops import random_op, random_state, random_unitary
 from reference import apply_op, tolerance
 
-from qsim_ozaki import cuda_dense, cuda_lower, cuda_program
+from qsim_ozaki import cuda_dense, cuda_lower, cuda_program, cuda_tiles
 from qsim_ozaki.errors import CapacityError, EngineError
 from qsim_ozaki.ops import EMPTY, DenseBlock, HadamardPass, Kind, Op, TilePass
 
@@ -139,6 +141,21 @@ def test_parts_of_a_library_product_cover_the_state(rng):
         row = sum((e >> int(record["target"][0, b]) & 1) << b for b in range(3))
         assert np.array_equal(row, sum(((i | int(record["fixed"][0])) >> t & 1) << b for b, t in enumerate(targets)))
     assert np.array_equal(seen, acts.astype(int))
+
+
+@pytest.mark.parametrize("num_qubits", [10, 20])
+def test_a_compiled_pass_holds_no_state(num_qubits):
+    """Passes are cached; a state that one of them held would never leave the GPU's memory."""
+
+    class State:
+        kernel_qubits, precision = num_qubits, "double"
+
+    state = State()
+    launch = cuda_tiles.tile_launch(None, state, (3,), (Op(Kind.HADAMARD, (3,), EMPTY),), ())
+    held = weakref.ref(state)
+    del state
+    assert held() is None
+    assert callable(launch)
 
 
 @pytest.mark.cuda

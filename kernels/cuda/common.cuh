@@ -84,6 +84,8 @@ __device__ __forceinline__ void copy_async(void* shared, const float2* from) {
     asm volatile("cp.async.ca.shared.global [%0], [%1], 8;" ::"r"((unsigned)__cvta_generic_to_shared(shared)), "l"(from) : "memory");
 }
 
+__device__ __forceinline__ void wait_async() { asm volatile("cp.async.wait_all;" ::: "memory"); }
+
 // Spreads the bits of `value` over the qubits outside the runs: opens a gap of `length` zero bits at each `start`, ascending.
 struct Runs {
     unsigned count;

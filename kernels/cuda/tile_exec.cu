@@ -95,7 +95,7 @@ tile_exec(amp_t* __restrict__ state, const index_t* __restrict__ program, const 
     Place place = enter(program, geometry.load_layout, spread(blockIdx.x, geometry.runs));
     fetch_tile(state, program, place, shared);
     for (index_t tile = blockIdx.x; tile < geometry.num_tiles; tile += gridDim.x) {
-        asm volatile("cp.async.wait_all;" ::: "memory");
+        wait_async();
         get(a, program, place, shared);  // each thread reads what it copied itself: no barrier
 
         const index_t* next = program + geometry.first_op;

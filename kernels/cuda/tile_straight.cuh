@@ -1,0 +1,181 @@
+// tile_straight.cuh -- the frame of a generated tile kernel: loads, exchanges, stores and operators with compile-time places.
+// A generated source (cuda_straight.py) defines the macros, includes this file and spells out one pass in a struct Body.
+// Macros     QSIM_TILE tile qubits; QSIM_CONSTANTS, QSIM_MASKS sizes of the arguments; QSIM_EARLY amplitudes that a thread fetches
+//            as soon as it has taken its own: the others follow after the last exchange; QSIM_BLOCKS blocks that share a processor
+// Body       In, Out layouts of load and store; kOffsetIn, kOffsetOut, kSlotsIn, kRecords word indices in the tables; kTilePhases;
+//            kScaled; run(a, tile, args)
+// Arrays     state amp_t[2^n] in/out; tables uint64 words: offsets and slots per thread, phases per thread, records of tile phases;
+//            tickets uint64[1], 0 at the launch
+// Launch     2^(QSIM_TILE - kRegisterQubits) threads, at most num_tiles blocks; QSIM_EARLY amplitudes a thread and a tile of shared memory
+// Layout     as in tile_exec.cu; angles, matrix entries and qubit positions are arguments, so one kernel serves every pass of its structure
+#pragma once
+#include "tile_places.cuh"
+
+constexpr int kThreads = 1 << (QSIM_TILE - kRegisterQubits);
+constexpr int kEarly = QSIM_EARLY;
+constexpr unsigned kTileBytes = sizeof(amp_t) << QSIM_TILE;
+constexpr unsigned kLowSlots = ((1u << kLineQubits) - 1) * sizeof(amp_t);  // slot bits that the swizzle changes
+static_assert(kEarly >= 0 && kEarly <= kAmps, "a thread fetches at most its own amplitudes early");
+
+struct Args {
+    index_t num_tiles;
+    index_t stride_in[kRegisterQubits];   // of the register qubits at the load and at the store
+    index_t stride_out[kRegisterQubits];
+    index_t mask[QSIM_MASKS];
+    double scale;  // product of the factors that rotations left out
+    Runs runs;     // the tile's qubits as runs of consecutive positions
+    real_t value[QSIM_CONSTANTS];  // operands straight from constant memory: through shared memory they cost its bandwidth
+};
+
+// Slots of the register bits in one layout.
+template <unsigned... kMask>
+struct Layout {
+    __device__ static constexpr unsigned of(int r) {
+        const unsigned mask[] = {kMask...};
+        unsigned slot = 0;
+        for (int b = 0; b < kRegisterQubits; ++b)
+            if ((r >> b) & 1) slot ^= mask[b];
+        return slot;
+    }
+};
+
+// Only the low part of a slot mixes with the thread's own; the high part is an immediate offset.
+template <class L>
+__device__ __forceinline__ unsigned slot_at(unsigned slot, int r) {
+    return (slot ^ (L::of(r) & kLowSlots)) + (L::of(r) & ~kLowSlots);
+}
+
+template <class L>
+__device__ __forceinline__ void put(const Amps& a, char* shared, unsigned slot) {
+#pragma unroll
+    for (int r = 0; r < kAmps; ++r) *reinterpret_cast<amp_t*>(shared + slot_at<L>(slot, r)) = a[r];
+}
+
+template <class L>
+__device__ __forceinline__ void get(Amps& a, const char* shared, unsigned slot) {
+#pragma unroll
+    for (int r = 0; r < kAmps; ++r) a[r] = *reinterpret_cast<const amp_t*>(shared + slot_at<L>(slot, r));
+}
+
+// Gray order as in tile_gates.cuh, with strides from the arguments.
+__device__ __forceinline__ long long step(const index_t (&strides)[kRegisterQubits], int i) {
+    const int changed = gray(i) ^ gray(i + 1), bit = changed == 1 ? 0 : changed == 2 ? 1 : changed == 4 ? 2 : changed == 8 ? 3 : 4;
+    const long long stride = (long long)strides[bit];
+    return gray(i + 1) & changed ? stride : -stride;
+}
+
+// One tile of a block's sequence. What the kernel got is here too, so that a body has one argument.
+struct Tile {
+    index_t next;         // the number of the one after it
+    index_t base;         // basis state of its first amplitude
+    const amp_t* state;
+    const index_t* tables;
+    char* shared;
+    const amp_t* phases;  // of its number
+};
+
+__device__ __forceinline__ unsigned slot_of_thread(const index_t* tables, unsigned at) {
+    return __ldg(reinterpret_cast<const unsigned*>(tables + at) + threadIdx.x);
+}
+
+// Where amplitude i (in Gray order) of the next tile waits: early ones in the thread's own column behind the tile, others in its slots.
+template <class L>
+__device__ __forceinline__ char* waiting_place(char* shared, unsigned slot, int i) {
+    const unsigned column = kTileBytes + (i * kThreads + threadIdx.x) * (unsigned)sizeof(amp_t);
+    return shared + (i < kEarly ? column : slot_at<L>(slot, gray(i)));
+}
+
+// Copies amplitudes kFirst to kLast - 1 of a tile to where they wait, behind the arithmetic of the tile before.
+template <class Body, int kFirst, int kLast>
+__device__ __forceinline__ void fetch(const amp_t* state, const index_t* tables, char* shared, index_t number, const Args& args) {
+    if (number >= args.num_tiles) return;
+    const amp_t* from = state + (spread(number, args.runs) | __ldg(tables + Body::kOffsetIn + threadIdx.x));
+    const unsigned slot = slot_of_thread(tables, Body::kSlotsIn);
+#pragma unroll
+    for (int i = 0; i < kLast; ++i) {
+        if (i >= kFirst) copy_async(waiting_place<typename Body::In>(shared, slot, i), from);
+        if (i < kLast - 1) from += step(args.stride_in, i);
+    }
+}
+
+template <class L>
+__device__ __forceinline__ void take(Amps& a, char* shared, unsigned slot) {
+#pragma unroll
+    for (int i = 0; i < kAmps; ++i) a[gray(i)] = *reinterpret_cast<const amp_t*>(waiting_place<L>(shared, slot, i));
+}
+
+template <class Body>
+__device__ __forceinline__ void fetch_rest(const Tile& tile, const Args& args) {
+    fetch<Body, kEarly, kAmps>(tile.state, tile.tables, tile.shared, tile.next, args);
+}
+
+// Brings other qubits into registers. Slots written here were read only by this thread since the last barrier: one is enough.
+template <class From, class To>
+__device__ __forceinline__ void exchange(Amps& a, const Tile& tile, unsigned slots_from, unsigned slots_to) {
+    put<From>(a, tile.shared, slot_of_thread(tile.tables, slots_from));
+    __syncthreads();
+    get<To>(a, tile.shared, slot_of_thread(tile.tables, slots_to));
+}
+
+template <bool kScaled>
+__device__ __forceinline__ void store(const Amps& a, amp_t* to, const Args& args) {
+    const real_t scale = (real_t)args.scale;
+#pragma unroll
+    for (int i = 0; i < kAmps; ++i) {
+        const int r = gray(i);
+        *to = kScaled ? amp_t{a[r].x * scale, a[r].y * scale} : a[r];  // rounds once; exact where scale is a power of two
+        if (i < kAmps - 1) to += step(args.stride_out, i);
+    }
+}
+
+__device__ __forceinline__ amp_t phase_of_thread(const index_t* tables, unsigned at) {
+    return __ldg(reinterpret_cast<const amp_t*>(tables + at) + threadIdx.x);
+}
+
+// Phase number i of the tile's own bits: records are words (number of terms, word index of constant, 0, terms).
+__device__ __forceinline__ amp_t phase_of_tile(const index_t* tables, unsigned records, index_t base) {
+    const index_t word = __ldg(tables + records + threadIdx.x);
+    return unit(total_angle(tables, Op{(unsigned)word << 13, (unsigned)(word >> 32)}, base));
+}
+
+// A phase of the thread's and the tile's bits that is no product of both.
+__device__ __forceinline__ amp_t phase_of_both(const index_t* tables, unsigned terms, unsigned at, index_t base, unsigned offsets) {
+    return unit(total_angle(tables, Op{terms << 13, at}, base | __ldg(tables + offsets + threadIdx.x)));
+}
+
+template <class Body>
+__device__ __forceinline__ void run_tiles(amp_t* __restrict__ state, const index_t* __restrict__ tables, index_t* __restrict__ tickets,
+                                          const Args& args) {
+    extern __shared__ __align__(16) char shared[];
+    amp_t* phases = reinterpret_cast<amp_t*>(shared + kTileBytes + kEarly * kThreads * sizeof(amp_t));
+    Amps a;
+    // Tiles are handed out in order: blocks that drifted apart would spread their accesses over more pages of memory.
+    __shared__ index_t handed[2];
+    if (threadIdx.x == 0) handed[0] = gridDim.x + atomicAdd(tickets, 1ull);
+    index_t number = blockIdx.x;
+    fetch<Body, 0, kAmps>(state, tables, shared, number, args);
+    for (unsigned turn = 0; number < args.num_tiles; turn ^= 1) {
+        wait_async();
+        take<typename Body::In>(a, shared, slot_of_thread(tables, Body::kSlotsIn));  // what the thread copied itself
+        const index_t base = spread(number, args.runs);
+        if constexpr (Body::kTilePhases > 0) {  // two sets in turn: others may still read the tile before's
+            if (threadIdx.x < Body::kTilePhases)
+                phases[turn * Body::kTilePhases + threadIdx.x] = phase_of_tile(tables, Body::kRecords, base);
+        }
+        __syncthreads();  // for the phases and the next number; all have taken their amplitudes
+        const index_t next = handed[turn];
+        if (threadIdx.x == 0) handed[turn ^ 1] = gridDim.x + atomicAdd(tickets, 1ull);
+        fetch<Body, 0, kEarly>(state, tables, shared, next, args);
+        const Tile tile = {next, base, state, tables, shared, phases + turn * Body::kTilePhases};
+        Body::run(a, tile, args);
+        store<Body::kScaled>(a, state + (base | __ldg(tables + Body::kOffsetOut + threadIdx.x)), args);
+        number = next;
+    }
+}
+
+#define QSIM_KERNEL                                                                                        \
+    extern "C" __global__ void __launch_bounds__(kThreads, QSIM_BLOCKS)                                    \
+    tile_straight(amp_t* __restrict__ state, const index_t* __restrict__ tables, index_t* __restrict__ tickets, \
+                  const __grid_constant__ Args args) {                                                     \
+        run_tiles<Body>(state, tables, tickets, args);                                                     \
+    }

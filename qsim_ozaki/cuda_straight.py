@@ -1,0 +1,111 @@
+"""A tile pass as straight-line CUDA kernels: when it can be one, how it is cut, what a launch of it needs.
+
+In: a tile's qubits, ops, the state's width and precision. Out: `StraightProgram`s. It needs no GPU.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qsim_ozaki.cuda_dense import RUNS, runs_record
+from qsim_ozaki.cuda_lower import lower, mask_of
+from qsim_ozaki.cuda_program import SHAPES
+from qsim_ozaki.cuda_schedule import Phase, Phases, cut, schedule
+from qsim_ozaki.cuda_writer import NotStraightError, StraightProgram, Writer
+from qsim_ozaki.ops import Op
+
+# Eighths of the next tile that fit shared memory beside the tile: two blocks in 164 or 228 KiB, one in 100 KiB.
+EARLY_EIGHTHS = {80: 1, 86: 4, 89: 4, 90: 6, 100: 6, 120: 4}
+MAX_INSTRUCTIONS = 6500  # 16 bytes each in a cache of 128 KiB; beyond, the time doubles (H200, 2026-11)
+KINDS = ("hadamard", "rotate", "flip", "matrix")  # on one or two qubits
+
+
+def straight(
+    qubits: Sequence[int], ops: Sequence[Op], num_qubits: int, precision: str, zero_qubits: Sequence[int] = ()
+) -> list[StraightProgram]:
+    """A tile pass as straight-line kernels, one where it fits; a smaller tile is filled up with the lowest others.
+
+    Args:
+        qubits: the step's qubits, at most the kernel's tile.
+        ops: in order, mixed qubits inside ``qubits``.
+        num_qubits: width of the state, at least a tile and its register qubits' lines.
+        precision: ``"double"`` or ``"single"``.
+        zero_qubits: qubits outside ``qubits`` that are |0>.
+
+    Raises:
+        NotStraightError: an operator needs the interpreter, or the arguments do not fit a launch.
+    """
+    shape = SHAPES[precision]
+    wanted = min(shape.tile_qubits, num_qubits)
+    others = (q for q in range(num_qubits) if q not in set(qubits))
+    tile = tuple(sorted([*qubits, *(next(others) for _ in range(wanted - len(qubits)))]))
+    items = lower(ops, shape.register_qubits)
+    for item in items:
+        if item.kind != "terms" and (item.kind not in KINDS or len(item.qubits) > 2):
+            raise NotStraightError(item.kind)
+    phases = schedule(items, tile, shape.register_qubits, shape.line_qubits, lazy=True)
+    sizes = [_instructions(phase, shape.register_qubits) for phase in phases]
+    zeros = tuple(q for q in zero_qubits if q not in tile)
+    parts = cut(phases, sizes, MAX_INSTRUCTIONS, tile, shape.line_qubits)
+    return [Writer(tile, zeros, num_qubits, shape).write(part) for part in parts]
+
+
+def _instructions(phase: Phase, register_qubits: int) -> int:
+    """About how many instructions a phase and the exchange after it take."""
+    amps = 1 << register_qubits
+    count = 3 * amps
+    for work in phase.work:
+        if isinstance(work, Phases):
+            inside = mask_of(phase.registers)
+            parts = {key & inside for key in work.terms if key & ~inside}
+            count += 5 * amps + sum(4 * amps >> part.bit_count() for part in parts)
+        else:
+            count += {"matrix": 4 << len(work.qubits), "flip": 2, "rotate": 2, "hadamard": 2}[work.kind] * amps
+    return count
+
+
+def arguments(program: StraightProgram, precision: str) -> NDArray[Any]:
+    """The kernel's ``Args`` struct, as an array of one record."""
+    k = SHAPES[precision].register_qubits
+    kind = np.dtype(
+        [
+            ("num_tiles", "u8"),
+            ("stride_in", "u8", k),
+            ("stride_out", "u8", k),
+            ("mask", "u8", max(len(program.masks), 1)),
+            ("scale", "f8"),
+            ("runs", RUNS),
+            ("value", "f8" if precision == "double" else "f4", max(len(program.values), 1)),
+        ],
+        align=True,
+    )
+    out = np.zeros(1, kind)
+    out["num_tiles"], out["scale"] = program.num_tiles, program.scale
+    out["stride_in"], out["stride_out"] = program.stride_in, program.stride_out
+    out["mask"][0, : len(program.masks)] = program.masks
+    out["value"][0, : len(program.values)] = program.values
+    out["runs"] = runs_record([*program.tile, *program.zero_qubits])
+    return out
+
+
+def instance(architecture: int, precision: str) -> dict[str, str]:
+    """Macros of a generated kernel on one architecture."""
+    early = (1 << SHAPES[precision].register_qubits) * EARLY_EIGHTHS[architecture] // 8
+    real = "double" if precision == "double" else "float"
+    return {"REAL": real, "EARLY": str(early), "BLOCKS": str(blocks(architecture))}
+
+
+def blocks(architecture: int) -> int:
+    """Blocks that share a processor's memory."""
+    return 1 if EARLY_EIGHTHS[architecture] == 4 else 2
+
+
+def shared_bytes(program: StraightProgram, architecture: int, precision: str) -> int:
+    """Dynamic shared memory of a block: a tile, what it fetches early of the next, tile phases twice."""
+    shape = SHAPES[precision]
+    tile = shape.amp_bytes << len(program.tile)
+    return tile + tile * EARLY_EIGHTHS[architecture] // 8 + 2 * program.tile_phases * shape.amp_bytes

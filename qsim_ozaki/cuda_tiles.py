@@ -1,0 +1,180 @@
+"""Launches of tile passes: the interpreter at once, a straight-line kernel of the same structure once it is compiled.
+
+In: a tile pass's qubits and ops. Out: functions that launch it on a state. It decides only when compiling pays.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from qsim_ozaki import cuda_dense, cuda_straight, cuda_writer, jit
+from qsim_ozaki.cuda_program import SHAPES, TileProgram, compile_tile
+from qsim_ozaki.errors import EngineError
+from qsim_ozaki.ops import Op
+
+GEOMETRY = np.dtype(
+    [
+        ("num_tiles", "u8"),
+        ("tile_mask", "u8"),
+        ("load_layout", "u4"),
+        ("first_op", "u4"),
+        ("scale", "f8"),
+        ("runs", cuda_dense.RUNS),
+    ],
+    align=True,
+)
+INSTANCES = {"double": jit.DOUBLE, "single": jit.SINGLE}
+BLOCKS_PER_PROCESSOR = 2  # what registers allow; each block then fetches its next tile behind its arithmetic
+ONCE_QUBITS = 26  # a pass takes half a millisecond and more (H200, 2026-11): compile as soon as it is seen
+REPEAT_QUBITS = 18  # below, a launch costs as much as the pass
+REPEATS = 4  # runs of a structure on a smaller state before it is compiled
+MAX_WAITING = 256  # structures that wait for the compiler
+
+
+class Compiler:
+    """Compiles generated sources on a few threads of their own; a program that ends does not wait for them."""
+
+    def __init__(self, architecture: int) -> None:
+        self.architecture = architecture
+        self.code: dict[tuple[str, str], bytes | None] = {}  # None: compiling, or refused by the compiler
+        self.runs: dict[tuple[str, str], int] = {}
+        self._functions: dict[tuple[str, str], Any] = {}
+        self._queue: queue.Queue[tuple[str, str]] = queue.Queue()
+        self._threads = 0
+
+    def function(self, source: str, precision: str, pays: bool) -> Any | None:
+        """The kernel if it is ready. ``pays``: have it compiled if it is not, at once where the disk has it."""
+        key = (source, precision)
+        if key in self._functions:
+            return self._functions[key]
+        if key not in self.code:
+            self.runs[key] = self.runs.get(key, 0) + 1
+            options = self._options(precision)
+            if jit.is_cached("tile_straight", source, options):
+                self.code[key] = jit.cubin("tile_straight", source, options)
+            elif (pays or self.runs[key] > REPEATS) and self._queue.qsize() < MAX_WAITING:
+                self._submit(key)
+        code = self.code.get(key)
+        if code is None:
+            return None
+        self._functions[key] = jit.function(code, jit.STRAIGHT.function)
+        return self._functions[key]
+
+    def finish(self) -> None:
+        """Returns when everything submitted is compiled."""
+        self._queue.join()
+
+    def _options(self, precision: str) -> tuple[str, ...]:
+        return jit.options(jit.STRAIGHT, cuda_straight.instance(self.architecture, precision), self.architecture)
+
+    def _submit(self, key: tuple[str, str]) -> None:
+        self.code[key] = None
+        self._queue.put(key)
+        if self._threads < max((os.cpu_count() or 2) // 2, 1):
+            self._threads += 1
+            threading.Thread(target=self._work, daemon=True).start()
+
+    def _work(self) -> None:
+        while True:
+            key = self._queue.get()
+            try:
+                self.code[key] = jit.cubin("tile_straight", key[0], self._options(key[1]))
+            except EngineError:
+                continue  # the interpreter stays; tests compile what the writer can write
+            finally:
+                self._queue.task_done()
+
+
+def tile_launch(
+    engine: Any, state: Any, qubits: Sequence[int], ops: Sequence[Op], zero_qubits: Sequence[int]
+) -> Callable[[Any], None]:
+    """A function that runs one tile pass on a state of the same width and precision."""
+    precision = state.precision  # what follows is cached: it must not hold the state itself
+    shape = SHAPES[precision]
+    if len(qubits) > shape.tile_qubits:
+        qubits = sorted({q for op in ops for q in op.mixed_qubits})
+    arguments = (qubits, ops, state.kernel_qubits, precision, zero_qubits)
+    interpreted: list[Callable[[Any], None]] = []
+    spelled: list[_Straight] = []
+    if state.kernel_qubits >= REPEAT_QUBITS:
+        try:
+            parts = cuda_straight.straight(*arguments)
+            spelled = [_Straight(engine, part, precision) for part in parts]
+        except cuda_writer.NotStraightError:
+            spelled = []  # the interpreter knows every operator
+    pays = state.kernel_qubits >= ONCE_QUBITS
+
+    def run(target: Any) -> None:
+        functions = [part.function(pays) for part in spelled]
+        if functions and all(functions):
+            for part, function in zip(spelled, functions, strict=True):
+                part.launch(function, target)
+            return
+        if not interpreted:
+            interpreted.append(_interpreter(engine, compile_tile(*arguments), precision))
+        interpreted[0](target)
+
+    return run
+
+
+class _Straight:
+    """A pass in straight-line form, with its tables on the device from the first launch on."""
+
+    def __init__(self, engine: Any, program: cuda_writer.StraightProgram, precision: str) -> None:
+        self.engine = engine
+        self.program = program
+        self.precision = precision
+        self.record = cuda_straight.arguments(program, precision)
+        self.tables: Any = None
+
+    def function(self, pays: bool) -> Any | None:
+        """The kernel if it is ready."""
+        return self.engine.compiler.function(self.program.source, self.precision, pays)
+
+    def launch(self, function: Any, target: Any) -> None:
+        """Runs it on ``target``."""
+        engine = self.engine
+        if self.tables is None:
+            self.tables = engine.cupy.asarray(self.program.tables)
+        shape = SHAPES[self.precision]
+        shared = cuda_straight.shared_bytes(self.program, engine.architecture, self.precision)
+        blocks = min(self.program.num_tiles, engine.num_processors * cuda_straight.blocks(engine.architecture))
+        threads = 1 << (len(self.program.tile) - shape.register_qubits)
+        engine.launch_function(
+            function, blocks, threads, (target.amps, self.tables, target.new_tickets(), self.record), shared
+        )
+
+
+def _interpreter(engine: Any, program: TileProgram, precision: str) -> Callable[[Any], None]:
+    shape = SHAPES[precision]
+    words, tables = _upload(engine.cupy, program)
+    geometry = np.zeros(1, GEOMETRY)
+    geometry["num_tiles"], geometry["tile_mask"] = program.num_tiles, sum(1 << q for q in program.tile)
+    geometry["load_layout"], geometry["first_op"] = program.load_layout, program.first_op
+    geometry["scale"] = program.scale
+    geometry["runs"] = cuda_dense.runs_record([*program.tile, *program.zero_qubits])
+    size = len(program.tile)
+    threads, shared = 1 << (size - shape.register_qubits), shape.amp_bytes << size
+    blocks = min(program.num_tiles, engine.num_processors * BLOCKS_PER_PROCESSOR)
+
+    def run(target: Any, _keep: Any = tables) -> None:
+        engine.launch("tile_exec", INSTANCES[precision], blocks, threads, (target.amps, words, geometry), shared)
+
+    return run
+
+
+def _upload(cupy: Any, program: TileProgram) -> tuple[Any, list[Any]]:
+    """Words on the device with the tables' addresses in place, and the tables, which must live as long."""
+    words = program.words.copy()
+    tables = []
+    for at, array in program.tables:
+        table = cupy.asarray(array)
+        words[at] = table.data.ptr
+        tables.append(table)
+    return cupy.asarray(words), tables

@@ -1,0 +1,399 @@
+"""The source of one straight-line tile kernel, statement by statement.
+
+In: phases of a tile pass. Out: a `StraightProgram`: source text that depends on the pass's structure alone, and the
+arrays and arguments that hold its angles, matrices and qubits. It needs no GPU.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qsim_ozaki.cuda_lower import HALF_TURN, TURN, Item, mask_of, phases_of
+from qsim_ozaki.cuda_program import LEAST_COS, SQRT_HALF, Shape, doubling_runs, swizzle
+from qsim_ozaki.cuda_schedule import Phase, Phases
+from qsim_ozaki.ops import ComplexArray
+
+MAX_TILE_PHASES = 30  # of the 1 KiB that two blocks a processor leave beside their tiles, twice
+MAX_CONSTANT_BYTES = 30 << 10  # arguments of a kernel are at most 32764 bytes
+ODD = ([0, 0, 1, 1, 2, 2, 3, 3], [1, 2, 0, 3, 0, 3, 1, 2])  # entries of a 4x4 matrix that change the parity
+PARAMETERS = "Amps& a, const Tile& tile, const Args& args"
+
+
+class NotStraightError(Exception):
+    """The pass has an operator that only the interpreter knows."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StraightProgram:
+    """What one launch of a generated kernel needs.
+
+    Attributes:
+        source: CUDA source; equal for passes of equal structure.
+        tables: uint64 words, uploaded once.
+        stride_in: strides of the register qubits at the load.
+        stride_out: the same at the store.
+        masks: uint64 masks over the tile's own bits.
+        values: real constants, in the order of their use.
+        num_tiles: tiles of the state.
+        tile: the tile's qubits, ascending.
+        zero_qubits: qubits outside the tile that are |0>.
+        scale: factor applied at the store.
+        tile_phases: phases computed once a tile.
+    """
+
+    source: str
+    tables: NDArray[np.uint64]
+    stride_in: tuple[int, ...]
+    stride_out: tuple[int, ...]
+    masks: tuple[int, ...]
+    values: tuple[float, ...]
+    num_tiles: int
+    tile: tuple[int, ...]
+    zero_qubits: tuple[int, ...]
+    scale: float
+    tile_phases: int
+
+
+@dataclass(slots=True, eq=False)
+class _Place:
+    """One layout: register qubits ascending, the thread's bits in order, its slots in words and as a C++ type."""
+
+    registers: tuple[int, ...]
+    lanes: tuple[int, ...]
+    slots_at: int
+    name: str
+
+
+@dataclass(slots=True, eq=False)
+class Writer:
+    """Writes one pass; used once."""
+
+    tile: tuple[int, ...]
+    zero_qubits: tuple[int, ...]
+    num_qubits: int
+    shape: Shape
+    lines: list[str] = field(default_factory=list)
+    words: list[NDArray[np.uint64]] = field(default_factory=list)
+    size: int = 0
+    masks: list[int] = field(default_factory=list)
+    values: list[float] = field(default_factory=list)
+    records: list[dict[int, int]] = field(default_factory=list)
+    scale: float = 1.0
+    common: int = 0  # an angle that every amplitude still lacks
+    last_table: Phases | None = None
+    place: _Place = field(init=False)
+
+    @property
+    def _threads(self) -> int:
+        return 1 << (len(self.tile) - self.shape.register_qubits)
+
+    def write(self, phases: list[Phase]) -> StraightProgram:
+        """Every phase's work between exchanges; the rest of the next tile is fetched once shared memory is free."""
+        last = len(phases) - 1
+        for phase in phases:
+            inside = mask_of(phase.registers)
+            tables = (w for w in phase.work if isinstance(w, Phases) and any(not key & ~inside for key in w.terms))
+            self.last_table = next(reversed([*tables]), self.last_table)
+        places = [self._place(phase, i in (0, last), i) for i, phase in enumerate(phases)]
+        self.place = places[0]
+        offsets = [self._put(self._offsets(place)) for place in (places[0], places[-1])]
+        for i, phase in enumerate(phases):
+            if i:
+                before, self.place = self.place, places[i]
+                slots = f"{before.slots_at}, {self.place.slots_at}"
+                self._say(f"exchange<{before.name}, {self.place.name}>(a, tile, {slots});")
+            if i == last:
+                guard = "__syncthreads(); " if i else ""  # others may still read what the last exchange brought
+                self._say(f"{guard}fetch_rest<Body>(tile, args);")
+            self._work(phase)
+        records = self._records()
+        if 8 * (len(self.values) + len(self.masks)) > MAX_CONSTANT_BYTES:
+            raise NotStraightError(f"{len(self.values)} constants")
+        source = self._source(places, offsets, records)
+        stride_in, stride_out = (tuple(1 << q for q in place.registers) for place in (places[0], places[-1]))
+        return StraightProgram(
+            source=source,
+            tables=np.concatenate(self.words),
+            stride_in=stride_in,
+            stride_out=stride_out,
+            masks=tuple(self.masks),
+            values=tuple(self.values),
+            num_tiles=1 << (self.num_qubits - len(self.tile) - len(self.zero_qubits)),
+            tile=self.tile,
+            zero_qubits=self.zero_qubits,
+            scale=self.scale,
+            tile_phases=len(self.records),
+        )
+
+    def _say(self, line: str) -> None:
+        self.lines.append(line)
+
+    def _put(self, array: NDArray[np.generic]) -> int:
+        """Appends an array on a 16-byte boundary; returns its word index."""
+        data = np.frombuffer(array.tobytes() + bytes(-array.nbytes % 16), np.uint64)
+        at = self.size
+        self.words.append(data)
+        self.size += data.size
+        return at
+
+    def _value(self, values: Sequence[float]) -> str:
+        at = len(self.values)
+        self.values += values
+        return f"args.value + {at}"
+
+    def _mask(self, mask: int) -> str:
+        self.masks.append(mask)
+        return f"args.mask[{len(self.masks) - 1}]"
+
+    def _place(self, phase: Phase, outer: bool, number: int) -> _Place:
+        """Threads take the other positions ascending where the layout touches the state, else so that banks differ."""
+        line = self.shape.line_qubits
+        rest = [q for q in self.tile if q not in phase.registers]
+        if not outer:
+            at = {q: self.tile.index(q) for q in rest}
+            front = [next((q for q in rest if at[q] % line == i), -1) for i in range(line)]
+            front = [q for q in front if q >= 0]
+            rest = front + [q for q in rest if q not in front]
+        thread = np.arange(self._threads)
+        index = sum(((thread >> i & 1) << self.tile.index(q) for i, q in enumerate(rest)), np.zeros_like(thread))
+        slots = (swizzle(index, line) * self.shape.amp_bytes).astype(np.uint32)
+        return _Place(phase.registers, tuple(rest), self._put(slots), f"Layout{number}")
+
+    def _offsets(self, place: _Place) -> NDArray[np.uint64]:
+        thread = np.arange(self._threads, dtype=np.uint64)
+        bits = ((thread >> np.uint64(i) & np.uint64(1)) << np.uint64(q) for i, q in enumerate(place.lanes))
+        return sum(bits, np.zeros_like(thread))
+
+    def _source(self, places: list[_Place], offsets: list[int], records: int) -> str:
+        size = self.shape.amp_bytes
+        layouts = []
+        for place in places:
+            masks = [int(swizzle(1 << self.tile.index(q), self.shape.line_qubits)) * size for q in place.registers]
+            layouts.append(f"using {place.name} = Layout<{', '.join(f'{m}u' for m in masks)}>;")
+        first, last = places[0], places[-1]
+        numbers = {
+            "unsigned kOffsetIn": offsets[0],
+            "unsigned kOffsetOut": offsets[1],
+            "unsigned kSlotsIn": first.slots_at,
+            "unsigned kRecords": records,
+            "int kTilePhases": len(self.records),
+            "bool kScaled": str(self.scale != 1).lower(),
+        }
+        sizes = {"TILE": len(self.tile), "CONSTANTS": max(len(self.values), 1), "MASKS": max(len(self.masks), 1)}
+        out = [f"#define QSIM_{name} {value}" for name, value in sizes.items()]
+        out += ['#include "tile_straight.cuh"', "", "struct Body {", *(f"    {layout}" for layout in layouts)]
+        out += [f"    using In = {first.name};", f"    using Out = {last.name};"]
+        out += [f"    static constexpr {name} = {value};" for name, value in numbers.items()]
+        out += [f"    static __device__ __forceinline__ void run({PARAMETERS}) {{"]
+        out += [f"        {line}" for line in self.lines]
+        out += ["    }", "};", "QSIM_KERNEL", ""]
+        return "\n".join(out)
+
+    def _work(self, phase: Phase) -> None:
+        for work in phase.work:
+            if isinstance(work, Phases):
+                self._phases(work.terms, work is self.last_table)
+            else:
+                self._item(work)
+                if abs(self.scale) < self.shape.least_scale:
+                    self._say(f"scale_all(a, *({self._value([self.scale])}));")
+                    self.scale = 1.0
+
+    def _bit(self, qubit: int) -> int:
+        return self.place.registers.index(qubit)
+
+    def _thread_bits(self, mask: int) -> int:
+        """A mask of qubits as the thread's bits."""
+        return sum(1 << i for i, q in enumerate(self.place.lanes) if mask >> q & 1)
+
+    def _tile_bits(self, mask: int) -> int:
+        """The part of a mask of qubits that the tile's number holds."""
+        return mask & ~mask_of(self.tile)
+
+    def _crosses(self, mask: int) -> bool:
+        """Whether a mask has qubits of the thread and of the tile's number at once."""
+        return bool(self._thread_bits(mask) and self._tile_bits(mask))
+
+    def _item(self, item: Item) -> None:
+        bits = [self._bit(q) for q in item.qubits]
+        mask, value = item.condition
+        inside = [(b, value >> q & 1) for b, q in enumerate(self.place.registers) if mask >> q & 1]
+        places = f"{sum(1 << b for b, _ in inside)}u, {sum(v << b for b, v in inside)}u"
+        where = self._where(mask & ~mask_of(self.place.registers), value)
+        if item.kind == "hadamard":
+            self.scale *= SQRT_HALF
+            self._say(f"hadamard<{bits[0]}>(a);")
+        elif item.kind == "rotate":
+            cos, sin = item.angle
+            near = abs(cos) >= LEAST_COS
+            self.scale *= cos if near else sin
+            tangent = self._value([sin / cos if near else cos / sin])
+            self._say(f"rotate{'' if near else '_far'}<{bits[0]}>(a, *({tangent}));")
+        elif item.kind == "flip":
+            self._say(f"flip_bit<{bits[0]}, {places}>(a{', ' + where if where else ''});")
+        else:
+            assert item.data is not None
+            matrix = item.data
+            if len(bits) == 2 and bits[0] > bits[1]:
+                matrix = matrix[np.ix_([0, 2, 1, 3], [0, 2, 1, 3])]
+            if len(bits) == 2 and not np.any(matrix[ODD]):
+                entries = self._value(_reals(np.concatenate([matrix[::3, ::3], matrix[1:3, 1:3]])))
+                call = f"core4_by<{', '.join(str(b) for b in sorted(bits))}, {places}>(a, {entries});"
+                self._say(f"if ({where}) {call}" if where else call)
+                return
+            entries = self._value(_reals(matrix))
+            size = "2" if len(bits) == 1 else "4"
+            call = f"matrix{size}_by<{', '.join(str(b) for b in sorted(bits))}, {places}>(a, {entries});"
+            self._say(f"if ({where}) {call}" if where else call)
+
+    def _where(self, mask: int, value: int) -> str:
+        """A condition on thread and tile bits as an expression, empty where there is none."""
+        parts = []
+        threads = self._thread_bits(mask)
+        if threads:
+            parts.append(f"(threadIdx.x & {threads}u) == {self._thread_bits(value & mask)}u")
+        tile = self._tile_bits(mask)
+        if tile:
+            parts.append(f"(tile.base & {self._mask(tile)}) == {self._mask(self._tile_bits(value & mask))}")
+        return " && ".join(parts)
+
+    def _phases(self, terms: dict[int, int], last: bool) -> None:
+        """Phases by register part: constants per register index, signs of outer bits, one factor per part otherwise."""
+        inside = mask_of(self.place.registers)
+        groups: dict[int, dict[int, int]] = {}
+        for key, angle in terms.items():
+            groups.setdefault(key & inside, {})[key & ~inside] = angle
+        constants: dict[int, int] = {0: self.common} if last and self.common else {}
+        for part, group in sorted(groups.items()):
+            bits = sum(1 << b for b, q in enumerate(self.place.registers) if part >> q & 1)
+            if 0 in group:
+                constants[bits] = (constants.get(bits, 0) + group.pop(0)) % TURN
+            on = self._on([bits])
+            signs = {k: angle for k, angle in group.items() if angle == HALF_TURN and self._crosses(k)}
+            if group and all(angle == HALF_TURN for angle in group.values()):
+                signs = group
+            if signs:
+                self._say(f"flip_sign<{on}>(a, {self._sign(signs)});")
+            factors = {k: angle for k, angle in group.items() if k not in signs}
+            if factors:
+                self._say(f"times<{on}>(a, {self._factor(factors)});")
+        if constants and all(bits and angle == HALF_TURN for bits, angle in constants.items()):
+            odd = [r for r in range(1 << len(self.place.registers)) if sum(r & p == p for p in constants) & 1]
+            self._say(f"negate<{sum(1 << r for r in odd)}u>(a);")
+        elif constants:
+            self._constants(constants, last)
+
+    def _constants(self, constants: dict[int, int], last: bool) -> None:
+        """Angles by register part, as one constant for each value of the register bits that they depend on.
+
+        A common phase may wait for the last table of the pass; then often half of the constants are enough.
+        """
+        support = 0
+        for part in constants:
+            support |= part
+        bits = [b for b in range(len(self.place.registers)) if support >> b & 1]
+        spread = [sum(1 << b for i, b in enumerate(bits) if j >> i & 1) for j in range(1 << len(bits))]
+        angles = [sum(angle for p, angle in constants.items() if r & p == p) % TURN for r in spread]
+        mirror = None if last or len(bits) < 3 else _mirrored(angles)
+        if mirror is None:
+            table = self._value(_reals(phases_of(angles)))
+            self._say(f"times_each<{self._on(list(constants))}, {support}u>(a, {table});")
+            return
+        common, conjugate, negative = mirror
+        self.common = (self.common + common) % TURN
+        table = self._value(_reals(phases_of([(angle - common) % TURN for angle in angles[: len(angles) // 2]])))
+        self._say(f"times_mirrored<{support}u, {str(conjugate).lower()}, {negative}u>(a, {table});")
+
+    def _on(self, parts: list[int]) -> str:
+        """Register indices that hold all bits of some part."""
+        return f"{sum(1 << r for r in range(1 << len(self.place.registers)) if any(r & p == p for p in parts))}u"
+
+    def _sign(self, group: dict[int, int]) -> str:
+        singles = sum(key for key in group if key.bit_count() == 1)
+        parts = []
+        if self._thread_bits(singles):
+            parts.append(f"parity(threadIdx.x & {self._thread_bits(singles)}u)")
+        if self._tile_bits(singles):
+            parts.append(f"parity(tile.base & {self._mask(self._tile_bits(singles))})")
+        parts += [f"sign_where({self._where(key, key)})" for key in sorted(group) if key.bit_count() > 1]
+        return " ^ ".join(parts)
+
+    def _factor(self, group: dict[int, int]) -> str:
+        """The phase of outer bits as a product of a thread's and a tile's."""
+        thread = {key: angle for key, angle in group.items() if not self._tile_bits(key)}
+        tile = {key: angle for key, angle in group.items() if self._tile_bits(key) == key}
+        both = {key: angle for key, angle in group.items() if self._crosses(key)}
+        parts = []
+        if thread:
+            total = np.zeros(self._threads, np.uint64)
+            number = np.arange(self._threads)
+            for key, angle in thread.items():
+                bits = self._thread_bits(key)
+                total[number & bits == bits] += np.uint64(angle)  # wraps modulo one turn
+            parts.append(f"phase_of_thread(tile.tables, {self._put(self._amps(phases_of(total.tolist())))})")
+        if tile:
+            if len(self.records) == MAX_TILE_PHASES:
+                raise NotStraightError(f"more than {MAX_TILE_PHASES} phases of the tile")
+            self.records.append(tile)
+            parts.append(f"tile.phases[{len(self.records) - 1}]")
+        if both:
+            words = _angle_words(both)
+            record = f"{(len(words) - 2) // 4}u, {self._put(np.array(words, np.uint64))}u"
+            parts.append(f"phase_of_both(tile.tables, {record}, tile.base, {self._put(self._offsets(self.place))}u)")
+        product = parts[0]
+        for part in parts[1:]:
+            product = f"cmul({product}, {part})"
+        return product
+
+    def _records(self) -> int:
+        """Angle sums over the tile's bits; returns where their index begins."""
+        index, data = [], [np.zeros(0, np.uint64)]
+        at = self.size + len(self.records) + len(self.records) % 2
+        for group in self.records:
+            words = _angle_words(group)
+            index.append(len(words) // 4 | at << 32)
+            data.append(np.array(words, np.uint64))
+            at += len(words)
+        records = self._put(np.array(index, np.uint64))
+        self._put(np.concatenate(data))
+        return records
+
+    def _amps(self, values: ComplexArray) -> ComplexArray:
+        return values.astype(np.complex128 if self.shape.amp_bytes == 16 else np.complex64)
+
+
+def _mirrored(angles: list[int]) -> tuple[int, bool, int] | None:
+    """How the angle of j follows from that of its complement: (common angle, by conjugation, indices with a half turn).
+
+    With the common angle taken off, they are equal or opposite, up to a half turn; None where they are neither.
+    """
+    half, end = len(angles) // 2, len(angles) - 1
+    for conjugate in (False, True):
+        total = angles[0] + angles[end] if conjugate else 0
+        common = total % TURN // 2
+        images = [(total - angles[j]) % TURN if conjugate else angles[j] for j in range(half)]
+        gaps = [(angles[end - j] - image) % TURN for j, image in enumerate(images)]
+        if all(gap in (0, HALF_TURN) for gap in gaps):
+            return common, conjugate, sum(1 << end - j for j, gap in enumerate(gaps) if gap)
+    return None
+
+
+def _angle_words(group: dict[int, int]) -> list[int]:
+    """Terms as `total_angle` of tile_gates.cuh sums them, after a constant of 0."""
+    words = [0, 0]
+    for start, length, angle in doubling_runs({k: a for k, a in group.items() if k.bit_count() == 1}):
+        words += [0, angle, (1 << length) - 1, start]
+    for key, angle in group.items():
+        if key.bit_count() > 1:
+            words += [key, angle, 0, 1 << 32]
+    return words
+
+
+def _reals(values: ComplexArray) -> list[float]:
+    """Real and imaginary parts in turn, row by row."""
+    out: list[float] = np.ascontiguousarray(values.reshape(-1), complex).view(float).tolist()
+    return out

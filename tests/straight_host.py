@@ -1,0 +1,68 @@
+"""Runs the generated source of a tile pass on the host: compiled over `cuda_on_host.hpp`, one thread per thread."""
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+
+from qsim_ozaki import cuda_straight, jit
+
+HERE = Path(__file__).parent
+MAIN = """
+#include "cuda_on_host.hpp"
+#include "pass.cu"
+#include <cstdio>
+template <class T> std::vector<T> read(const char* name) {
+    std::FILE* file = std::fopen(name, "rb");
+    std::fseek(file, 0, SEEK_END);
+    std::vector<T> out((std::ftell(file) + sizeof(T) - 1) / sizeof(T));
+    std::rewind(file);
+    if (std::fread(out.data(), 1, out.size() * sizeof(T), file) == 0) return {};
+    std::fclose(file);
+    return out;
+}
+int main(int, char** argv) {
+    auto state = read<amp_t>("state"), tables = read<amp_t>("tables");
+    index_t tickets = 0;
+    auto args = read<Args>("args");
+    const index_t* words = (const index_t*)tables.data();
+    launch(std::atoi(argv[1]), kThreads, [&] { tile_straight(state.data(), words, &tickets, args[0]); });
+    std::FILE* file = std::fopen("state", "wb");
+    std::fwrite(state.data(), sizeof(amp_t), state.size(), file);
+    std::fclose(file);
+}
+"""
+REPLACED = (
+    (r'asm volatile\("cp\.async\.c[^;]*?;"[^;]*;', "std::memcpy(shared, from, sizeof *from);"),
+    (r'asm volatile\("cp\.async\.wait_all;"[^;]*;', ""),
+    (r'asm volatile\("ld\.global[^;]*?;"[^;]*;', "v = *p;"),
+    (r"extern __shared__ [^;]*;", ""),
+    (r"__shared__ index_t", "static index_t"),
+)
+
+
+def compiler():
+    """The C++ compiler, or None."""
+    return shutil.which("g++") or shutil.which("clang++")
+
+
+def run(program, state, precision, folder, early=12, blocks=3):
+    """The state after one pass of ``program``."""
+    for header in jit.SOURCES.glob("*.cuh"):
+        text = header.read_text()
+        for pattern, replacement in REPLACED:
+            text = re.sub(pattern, replacement, text)
+        (folder / header.name).write_text(text)
+    (folder / "pass.cu").write_text(program.source)
+    (folder / "main.cpp").write_text(MAIN)
+    real = "double" if precision == "double" else "float"
+    macros = [f"-DQSIM_REAL={real}", f"-DQSIM_EARLY={early}", "-DQSIM_BLOCKS=2"]
+    command = [compiler(), "-std=c++20", "-O1", "-w", "-pthread", f"-I{HERE}", f"-I{folder}", *macros]
+    subprocess.run([*command, str(folder / "main.cpp"), "-o", str(folder / "pass")], check=True)
+    state.astype(np.complex128 if precision == "double" else np.complex64).tofile(folder / "state")
+    program.tables.tofile(folder / "tables")
+    cuda_straight.arguments(program, precision).tofile(folder / "args")
+    subprocess.run([str(folder / "pass"), str(min(blocks, program.num_tiles))], check=True, cwd=folder)
+    return np.fromfile(folder / "state", np.complex128 if precision == "double" else np.complex64)

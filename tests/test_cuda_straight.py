@@ -1,0 +1,172 @@
+"""Straight-line tile kernels: the generated source run on the host against NumPy, its structure, its compilation."""
+
+import re
+
+import numpy as np
+import pytest
+import straight_host
+from random_ops import random_op, random_state, random_unitary
+from reference import apply_op, tolerance
+
+from qsim_ozaki import cuda_straight, jit
+from qsim_ozaki.cuda_program import SHAPES
+from qsim_ozaki.cuda_writer import NotStraightError
+from qsim_ozaki.errors import EngineError
+from qsim_ozaki.ops import CORE, EMPTY, Kind, Op
+
+PRECISIONS = ["double", "single"]
+CZ = np.array([1, 1, 1, -1], complex)
+
+needs_compiler = pytest.mark.skipif(straight_host.compiler() is None, reason="no C++ compiler")
+
+
+def reference(state, ops):
+    for op in ops:
+        state = apply_op(state, op)
+    return state
+
+
+def straight_ops(rng, num_qubits, tile, count):
+    """Random ops without the few kinds that only the interpreter knows."""
+    ops = []
+    while len(ops) < count:
+        op = random_op(rng, num_qubits, tile, max_targets=2, max_controls=2)
+        if op.kind is not Kind.PERMUTATION or len(op.targets) < 3:
+            ops.append(op)
+    return ops
+
+
+def brick(rng, qubits, layers):
+    """Layers of one-qubit unitaries and CZ between neighbours."""
+    for layer in range(layers):
+        yield from (Op(Kind.UNITARY, (q,), random_unitary(rng, 2)) for q in qubits)
+        pairs = zip(qubits[layer % 2 :: 2], qubits[layer % 2 + 1 :: 2], strict=False)
+        yield from (Op(Kind.DIAGONAL, pair, CZ) for pair in pairs)
+
+
+def trotter(qubits, layers, num_qubits):
+    """RZZ on a chain that leaves the tile at both ends, then RX."""
+    zz = np.exp(np.array([-0.15j, 0.15j, 0.15j, -0.15j]))
+    rx = np.array([[np.cos(0.1), -1j * np.sin(0.1)], [-1j * np.sin(0.1), np.cos(0.1)]])
+    for _ in range(layers):
+        yield from (Op(Kind.DIAGONAL, (q, (q + 1) % num_qubits), zz) for q in qubits)
+        yield Op(Kind.DIAGONAL, (qubits[0], qubits[0] - 1), zz)
+        yield from (Op(Kind.UNITARY, (q,), rx) for q in qubits)
+
+
+def qft(top, num_qubits):
+    """The part of a QFT that mixes the qubits from ``top`` down to ``num_qubits - 9``."""
+    for q in range(top, top - 9, -1):
+        yield Op(Kind.HADAMARD, (q,), EMPTY)
+        yield from (Op(Kind.DIAGONAL, (q, p), np.array([1, 1, 1, np.exp(1j * np.pi / 2 ** (q - p))])) for p in range(q))
+
+
+def core(rng):
+    out = np.zeros((4, 4), complex)
+    out[np.ix_([0, 3], [0, 3])], out[np.ix_([1, 2], [1, 2])] = random_unitary(rng, 2), random_unitary(rng, 2)
+    return out
+
+
+def cores(rng, qubits, count):
+    """Two-qubit cores and rotations on random pairs."""
+    for _ in range(count):
+        a, b = (int(q) for q in rng.permutation(qubits)[:2])
+        angle = rng.uniform(0, 6)
+        turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]], complex)
+        yield from (Op(Kind.UNITARY, (q,), turn) for q in (a, b))
+        yield Op(Kind.UNITARY, (a, b), core(rng), name=CORE)
+
+
+def check(programs, ops, state, precision, folder, **options):
+    got = state
+    for number, program in enumerate(programs):
+        (folder / str(number)).mkdir()
+        got = straight_host.run(program, got, precision, folder / str(number), **options)
+    assert np.linalg.norm(got - reference(state, ops)) <= tolerance(len(ops), precision)
+
+
+@needs_compiler
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("seed", range(3))
+def test_sources_do_what_their_ops_do(tmp_path, rng, precision, seed):
+    n = 15
+    size = int(rng.integers(3, SHAPES[precision].tile_qubits + 1))
+    tile = tuple(sorted(int(q) for q in rng.permutation(n)[:size]))
+    ops = straight_ops(rng, n, tile, 25)
+    programs = cuda_straight.straight(tile, ops, n, precision)
+    check(programs, ops, random_state(rng, n), precision, tmp_path, early=(0, 8, 16)[seed])
+
+
+@needs_compiler
+@pytest.mark.parametrize("family", ["brick", "trotter", "qft", "cores"])
+def test_circuit_families_on_the_host(tmp_path, rng, family):
+    n, tile = 15, (0, 1, 2, *range(6, 15))
+    ops = {
+        "brick": lambda: list(brick(rng, tile, 3)),
+        "trotter": lambda: list(trotter(range(6, 15), 3, n)),
+        "qft": lambda: list(qft(14, n)),
+        "cores": lambda: list(cores(rng, tile, 12)),
+    }[family]()
+    programs = cuda_straight.straight(tile, ops, n, "double")
+    assert {"trotter": "phases[", "qft": "phases["}.get(family, "") in programs[-1].source
+    assert {"brick": "times_mirrored", "cores": "core4_by"}.get(family, "") in programs[0].source
+    check(programs, ops, random_state(rng, n), "double", tmp_path)
+
+
+@needs_compiler
+def test_a_heavy_pass_is_cut_and_zero_qubits_leave_out_tiles(tmp_path, rng, monkeypatch):
+    monkeypatch.setattr(cuda_straight, "MAX_INSTRUCTIONS", 1500)
+    n, tile = 15, tuple(range(12))
+    state = random_state(rng, n)
+    state[np.arange(state.size) >> 14 != 0] = 0
+    ops = list(brick(rng, tile, 4))
+    programs = cuda_straight.straight(tile, ops, n, "double", (14,))
+    assert len(programs) > 1
+    assert {p.num_tiles for p in programs} == {4}
+    check(programs, ops, state, "double", tmp_path)
+
+
+def test_equal_structure_is_equal_source(rng):
+    """Angles, matrices and the tile's place are arguments: a sweep compiles nothing."""
+    first, second, moved = (
+        cuda_straight.straight((0, 1, 2, *range(s, s + 9)), [*brick(rng, range(s, s + 9), 4)], 30, "double")
+        for s in (8, 8, 17)
+    )
+    assert first[0].source == second[0].source == moved[0].source
+    assert first[0].values != second[0].values
+    assert first[0].stride_in != moved[0].stride_in
+
+
+def test_what_only_the_interpreter_knows_is_refused(rng):
+    op = Op(Kind.UNITARY, (3, 4, 5), random_unitary(rng, 8))
+    with pytest.raises(NotStraightError, match="matrix"):
+        cuda_straight.straight((3, 4, 5), [op], 20, "double")
+
+
+def programs_to_compile(precision):
+    rng = np.random.default_rng(5)
+    tile = (0, 1, 2, *range(20, 29))
+    yield "brick", cuda_straight.straight(tile, list(brick(rng, range(20, 29), 3)), 30, precision)
+    yield "trotter", cuda_straight.straight(tile, list(trotter(range(20, 29), 2, 30)), 30, precision)
+    yield "cores", cuda_straight.straight(tile, list(cores(rng, tile, 4)), 30, precision)
+
+
+SOURCES = [
+    pytest.param(program.source, precision, arch, id=f"{name}-{precision}-sm_{arch}")
+    for precision in PRECISIONS
+    for name, programs in programs_to_compile(precision)
+    for program in programs
+    for arch in jit.ARCHITECTURES
+]
+
+
+@pytest.mark.parametrize(("source", "precision", "architecture"), SOURCES)
+def test_generated_kernels_compile_without_spills(source, precision, architecture):
+    try:
+        compiler = jit.nvrtc()
+    except EngineError as error:
+        pytest.skip(str(error))
+    options = jit.options(jit.STRAIGHT, cuda_straight.instance(architecture, precision), architecture)
+    log = compiler.compile(source, "pass.cu", options).log
+    found = re.findall(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads", log)
+    assert found == [("0", "0", "0")], log
