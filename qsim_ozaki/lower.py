@@ -239,6 +239,9 @@ class _Walker:
         if instruction.name == "id" and instruction.is_standard_gate():
             return
         operation = instruction.operation
+        if isinstance(operation, Gate):
+            self._gate(operation, instruction, scope)
+            return
         handler = HANDLERS.get(getattr(operation, "base_class", type(operation)))
         if handler is not None:
             self.close()
@@ -247,14 +250,20 @@ class _Walker:
             raise self._site(instruction, scope).error(
                 "this control flow is not known", "Use Qiskit's own if_else, switch, for, while and box"
             )
-        elif instruction.name.startswith(("save_", "set_")) and not isinstance(operation, Gate):
+        elif instruction.name.startswith(("save_", "set_")):
             self.close()
             _save(self, instruction, scope)
-        elif isinstance(operation, (Gate, AnnotatedOperation)) or getattr(operation, "definition", None) is None:
-            qubits = tuple([scope.qubits[qubit] for qubit in instruction.qubits])
-            self.add(unitary_ops(operation, qubits, self._site(instruction, scope)))
+        elif isinstance(operation, AnnotatedOperation) or getattr(operation, "definition", None) is None:
+            self._gate(operation, instruction, scope)
         else:
             self.nested(operation.definition, instruction, scope)
+
+    def _gate(self, operation: Any, instruction: CircuitInstruction, scope: _Scope) -> None:
+        """Anything unitary."""
+        qubits = tuple([scope.qubits[qubit] for qubit in instruction.qubits])
+        site = Site(self.name, instruction.name, qubits, self.active)
+        for op in unitary_ops(operation, qubits, site):
+            self.ops.append(op)
 
     def nested(self, circuit: QuantumCircuit, instruction: CircuitInstruction, scope: _Scope) -> None:
         """A circuit inside the circuit: ``instruction``'s bits in order are the bits of ``circuit``."""

@@ -2,7 +2,6 @@
 #include "matrix_check.hpp"
 
 #include <cmath>
-#include <random>
 
 // Compiled for several processors; the right one is chosen when the library is loaded.
 #if defined(QSIM_X86) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__)
@@ -36,6 +35,13 @@ QSIM_CLONES void there_and_back(const double* __restrict u, std::size_t size, co
                 z_imaginary[kProbes * column + j] += re * y_imaginary[j] - im * y_real[j];
             }
     }
+}
+
+// A well mixed function of a counter (SplitMix64: Steele, Lea and Flood, OOPSLA 2014).
+std::uint64_t mixed(std::uint64_t x) {
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
+    return x ^ x >> 31;
 }
 
 }  // namespace
@@ -73,8 +79,8 @@ double distance_from_unitary(const complex_t* u, std::size_t size) {
         return largest;
     }
     std::vector<double> p(kProbes * size), z_real(kProbes * size), z_imaginary(kProbes * size);
-    std::mt19937_64 random(size);  // fixed: what is refused today is refused tomorrow
-    for (double& value : p) value = 2 * (static_cast<double>(random() >> 11) * 0x1p-53) - 1;
+    std::uint64_t state = size;  // fixed: what is refused today is refused tomorrow
+    for (double& value : p) value = static_cast<double>(static_cast<std::int64_t>(mixed(state += 0x9e3779b97f4a7c15u))) * 0x1p-63;
     there_and_back(reinterpret_cast<const double*>(u), size, p.data(), z_real.data(), z_imaginary.data());
     for (std::size_t k = 0; k < p.size(); ++k) see(std::hypot(z_real[k] - p[k], z_imaginary[k]));
     return largest;
