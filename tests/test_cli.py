@@ -131,7 +131,9 @@ def test_plan_prints_and_does_not_run(capsys, monkeypatch):
     monkeypatch.setattr(OzakiBackend, "run", None)
     code, out, _ = call(capsys, "plan", "qft:28")
     assert code == 0
-    assert out.strip() == OzakiBackend().plan(build("qft", 28)).explain().strip()
+    free = r"[\d.]+ \w+ available"  # what others use changes between the two
+    expected = OzakiBackend().plan(build("qft", 28)).explain()
+    assert re.sub(free, "", out).strip() == re.sub(free, "", expected).strip()
 
 
 def test_a_circuit_too_wide_for_memory_is_one_line_with_numbers(capsys):
