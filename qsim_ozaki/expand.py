@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,6 @@ from qiskit import QuantumCircuit
 from qiskit.circuit import (
     AnnotatedOperation,
     Barrier,
-    CircuitInstruction,
     ControlledGate,
     ControlModifier,
     Delay,
@@ -32,7 +30,7 @@ from qiskit.quantum_info import Operator
 from qiskit.synthesis import LieTrotter, SuzukiTrotter
 
 import qsim_ozaki._cpu as _cpu
-from qsim_ozaki.gates import GATE_OF_CLASS, GATES, gate_data, inverse_op, row_op, structured_op
+from qsim_ozaki.gates import GATE_OF_CLASS, GATES, inverse_op, row_op, structured_op
 from qsim_ozaki.ops import EMPTY, ComplexArray, Kind, Op
 from qsim_ozaki.site import Qubits, Site, numbers
 from qsim_ozaki.slots import SlotGate
@@ -44,22 +42,6 @@ MAX_POWER_QUBITS = 8  # a power by its matrix: 256 x 256
 MAX_REPEATED_OPS = 1_000_000
 MAX_SHORT_OPS = 64  # repeated as they are, where a matrix would do too
 PARITY_QUBITS = 6  # a Pauli rotation as one diagonal of 64 entries; longer ones fold the rest by CX
-
-
-def standard_op(instruction: CircuitInstruction, qubits: Qubits, site: Callable[[], Site]) -> Op | None:
-    """The operator of an instruction whose ``is_standard_gate()`` is true; None for ``id``."""
-    name, params = instruction.name, instruction.params
-    row = GATES[name]
-    for param in params:
-        if type(param) is not float or not isfinite(param):
-            params = numbers(params, site())
-            break
-    data, permutation = gate_data(name, *params)
-    num_controls = len(qubits) - row.num_targets
-    if num_controls:
-        state = (1 << num_controls) - 1
-        return Op(row.kind, qubits[num_controls:], data, qubits[:num_controls], state, permutation, name)
-    return None if name == "id" else Op(row.kind, qubits, data, (), 0, permutation, name)
 
 
 def unitary_ops(operation: Any, qubits: Qubits, site: Site) -> list[Op]:
@@ -111,9 +93,8 @@ def circuit_ops(circuit: QuantumCircuit, qubits: Qubits, site: Site) -> list[Op]
     for instruction in circuit.data:
         targets = tuple([index[qubit] for qubit in instruction.qubits])
         if instruction.is_standard_gate():
-            op = standard_op(instruction, targets, lambda: site)
-            if op is not None:
-                ops.append(op)
+            if instruction.name != "id":
+                ops.append(row_op(GATES[instruction.name], numbers(instruction.params, site), targets))
         elif instruction.clbits or instruction.is_control_flow() or isinstance(instruction.operation, Reset):
             raise site.error(
                 f"its definition holds {instruction.name!r}, which is not unitary",

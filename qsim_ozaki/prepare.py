@@ -21,7 +21,7 @@ from qsim_ozaki.execute import Execution
 from qsim_ozaki.explain import format_bytes
 from qsim_ozaki.instructions import SAVES
 from qsim_ozaki.link import check_saves, link
-from qsim_ozaki.lower import lower
+from qsim_ozaki.lower import LABEL_GATES, lower
 from qsim_ozaki.ops import Initialize, Program, Reset, Save
 from qsim_ozaki.plan import PlanOptions
 from qsim_ozaki.readout import Request
@@ -29,7 +29,6 @@ from qsim_ozaki.saving import saved_bytes
 
 ENDINGS = {*SAVES, "measure", "barrier"}  # what may follow a saved final state
 STATE_CLASSES = {"statevector": Statevector, "density_matrix": DensityMatrix}
-LABEL_GATES = {"0": (), "1": ("x",), "+": ("h",), "-": ("x", "h"), "r": ("h", "s"), "l": ("h", "sdg")}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
