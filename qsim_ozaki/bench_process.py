@@ -89,7 +89,7 @@ class Process:
         assert self.child.stdout is not None
         if not select.select([self.child.stdout], [], [], seconds)[0]:
             self.end()
-            return {"failed": f"no answer in {seconds:.0f} s"}
+            return {"failed": f"no answer in {seconds:.3g} s"}
         line = self.child.stdout.readline()
         if not line:
             self.end()

@@ -1,7 +1,9 @@
 """The benchmark on tiny circuits: what it reports, and that every simulator's state is compared. No time is judged."""
 
 import json
+import os
 import re
+import signal
 from dataclasses import replace
 from io import StringIO
 
@@ -228,7 +230,8 @@ def test_a_failing_order_is_an_answer():
 def test_a_process_that_does_not_answer_ends():
     process = Process(OURS, "double", 1, {})
     assert process.begin()
-    assert process.ask("circuit", 0.0, family="ghz", num_qubits=3, seed=1) == {"failed": "no answer in 0 s"}
+    os.kill(process.child.pid, signal.SIGSTOP)
+    assert process.ask("circuit", 0.4, family="ghz", num_qubits=3, seed=1) == {"failed": "no answer in 0.4 s"}
     assert process.child is None
     assert process.ask("run", 1.0, variant="default") == {"failed": "its process has ended"}
     unknown = Process("nobody", "double", 1, {})
