@@ -9,16 +9,17 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from typing import SupportsIndex
 
 import numpy as np
 from numpy.typing import NDArray
 
+import qsim_ozaki._cpu as _cpu
 from qsim_ozaki.errors import OptionError
 
 SHOTS_PER_BLOCK = 1 << 22  # 32 MiB of samples at a time, so that a billion shots need no more memory than this
 WORD_BITS = 64
+WORD = (1 << WORD_BITS) - 1
 
 
 def check_seed(seed: object) -> int | None:
@@ -109,11 +110,7 @@ def read_outcomes(samples: NDArray[np.int64], reads: Sequence[tuple[int, int]], 
         base: the value's other bits, which no sample decides.
         memory: whether the order of the shots is wanted.
     """
-    qubits = sorted({qubit for qubit, _ in reads})
-    place = {qubit: index for index, qubit in enumerate(qubits)}
-    keys = _move_bits(samples, [(qubit, place[qubit]) for qubit in qubits])
-    distinct, order, counts = _distinct(keys, len(qubits), memory)
-    return Outcomes(_hexadecimal(distinct, [(place[qubit], bit) for qubit, bit in reads], base), counts, order)
+    return Outcomes(*_cpu.read_outcomes(samples, reads, _words(base), memory))
 
 
 def exact_outcomes(
@@ -127,9 +124,7 @@ def exact_outcomes(
         base: the value's other bits.
     """
     indices = np.flatnonzero(probabilities)
-    if not reads:
-        return [hex(base)] * indices.size, probabilities[indices].tolist()
-    return _hexadecimal(indices, reads, base), probabilities[indices].tolist()
+    return _cpu.value_labels(indices, reads, _words(base)), probabilities[indices].tolist()
 
 
 def total_counts(parts: Iterable[Outcomes]) -> dict[str, int]:
@@ -158,49 +153,6 @@ def total_memory(parts: Sequence[Outcomes], order: NDArray[np.int64] | None) -> 
     return shots
 
 
-def _move_bits(values: NDArray[np.int64], moves: Sequence[tuple[int, int]]) -> NDArray[np.int64]:
-    """New values whose bit ``to`` is bit ``source`` of ``values``, for each (source, to); a pass per distance."""
-    moved = np.zeros_like(values)
-    for distance, group in groupby(sorted(moves, key=_distance), key=_distance):
-        mask = np.int64(sum(1 << source for source, _ in group))
-        part = values & mask
-        moved |= part >> -distance if distance < 0 else part << distance
-    return moved
-
-
-def _distance(move: tuple[int, int]) -> int:
-    source, to = move
-    return to - source
-
-
-def _distinct(
-    keys: NDArray[np.int64], num_bits: int, memory: bool
-) -> tuple[NDArray[np.int64], NDArray[np.int64] | None, NDArray[np.int64]]:
-    """Distinct keys ascending, each key's place among them (if ``memory``), and how often each occurs."""
-    if 1 << num_bits <= 8 * keys.size:  # a table of all keys is smaller than a sort
-        table = np.bincount(keys, minlength=1 << num_bits)
-        distinct = np.flatnonzero(table)
-        counts = table[distinct]
-        table[distinct] = np.arange(distinct.size)
-        return distinct, table[keys] if memory else None, counts
-    if memory:
-        distinct, order, counts = np.unique(keys, return_inverse=True, return_counts=True)
-        return distinct, order, counts
-    distinct, counts = np.unique(keys, return_counts=True)
-    return distinct, None, counts
-
-
-def _hexadecimal(keys: NDArray[np.int64], reads: Sequence[tuple[int, int]], base: int) -> list[str]:
-    """Hexadecimal value of each key: bit ``bit`` of the value is bit ``place`` of the key, over any number of bits."""
-    by_word: dict[int, list[tuple[int, int]]] = {}
-    for place, bit in reads:
-        by_word.setdefault(bit // WORD_BITS, []).append((place, bit % WORD_BITS))
-    values: list[int] = []
-    for word, moves in by_word.items():
-        part: list[int] = _move_bits(keys, moves).view(np.uint64).tolist()
-        if word:
-            part = [value << WORD_BITS * word for value in part]
-        values = [old | new for old, new in zip(values, part, strict=True)] if values else part
-    if base:
-        values = [value | base for value in values]
-    return list(map(hex, values))
+def _words(value: int) -> list[int]:
+    """``value`` in words of 64 bits, lowest first."""
+    return [value >> shift & WORD for shift in range(0, value.bit_length(), WORD_BITS)]

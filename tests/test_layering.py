@@ -108,7 +108,7 @@ RULES = {
     "link": ({"code", "op_list", "ops", "errors"}, set()),
     "code": ({"expressions", "op_list", "ops"}, set()),
     "vectors": (set(), {"numpy"}),
-    "sampling": ({"errors"}, {"numpy"}),
+    "sampling": ({"errors", "_cpu"}, {"numpy"}),
     "engine": ({"cost", "ops", "errors"}, {"numpy"}),
     "plan": (
         {"choose", "explain", "fuse", "pairs", "cost", "op_list", "ops", "moduli", "errors"},

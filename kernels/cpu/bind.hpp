@@ -24,6 +24,7 @@ nb::ndarray<nb::numpy, T, nb::ndim<1>> make_array(std::size_t size) {
 }
 
 void bind_ops(nb::module_& m);
+void bind_outcomes(nb::module_& m);
 void bind_stacks(nb::module_& m);
 
 }  // namespace qsim

@@ -207,6 +207,7 @@ NB_MODULE(_cpu, m) {
     m.def("release_kept_buffer", &qsim::release_kept_buffer, "Gives the memory kept for the next state back; returns its bytes.");
 
     qsim::bind_ops(m);
+    qsim::bind_outcomes(m);
     qsim::bind_stacks(m);
 
     nb::class_<State>(m, "State")
