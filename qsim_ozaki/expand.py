@@ -35,7 +35,6 @@ from qsim_ozaki.ops import EMPTY, ComplexArray, Kind, Op
 from qsim_ozaki.site import Qubits, Site, numbers
 from qsim_ozaki.slots import SlotGate
 
-UNITARITY_TOLERANCE = 1e-8  # Qiskit's own tolerance for UnitaryGate
 MAX_MATRIX_QUBITS = 12  # a matrix asked of an opaque gate: 4096 x 4096 is 256 MiB
 MATRIX_FIRST_QUBITS = 3  # up to here a gate's own matrix is cheaper than its definition
 MAX_POWER_QUBITS = 8  # a power by its matrix: 256 x 256
@@ -115,7 +114,7 @@ def matrix_op(matrix: ArrayLike, qubits: Qubits, site: Site) -> Op:
     """The operator of a matrix given by the user, checked.
 
     Raises:
-        LoweringError: its size is wrong, it holds NaN or infinity, it is not unitary within `UNITARITY_TOLERANCE`,
+        LoweringError: its size is wrong, it holds NaN or infinity, it is not unitary within 1e-8,
             beyond 8 x 8 as four random vectors see it (Freivalds' check).
     """
     array = np.array(matrix, complex, order="C")  # a copy: the user's own may change
@@ -123,12 +122,12 @@ def matrix_op(matrix: ArrayLike, qubits: Qubits, site: Site) -> Op:
     if array.shape != (size, size):
         raise site.error(f"its matrix has shape {array.shape}", f"{len(qubits)} qubits need {(size, size)}")
     distance = float(_cpu.distance_from_unitary(array.reshape(-1), size))
-    if distance <= UNITARITY_TOLERANCE:
+    if distance <= _cpu.UNITARITY_TOLERANCE:
         return structured_op(array, qubits, site.gate)
     if not np.isfinite(array).all():
         raise site.error("its matrix holds NaN or infinity", "Give finite entries")
     raise site.error(
-        f"its matrix is not unitary: |U^dagger U - 1| is {distance:.1e}, the tolerance {UNITARITY_TOLERANCE:.0e}",
+        f"its matrix is not unitary: |U^dagger U - 1| is {distance:.1e}, the tolerance {_cpu.UNITARITY_TOLERANCE:.0e}",
         "Give a unitary matrix, in full double precision",
     )
 
@@ -218,9 +217,9 @@ def _diagonal_op(data: ComplexArray, qubits: Qubits, site: Site) -> Op:
     if not np.isfinite(data).all():
         raise site.error("its diagonal holds NaN or infinity", "Give finite entries")
     distance = float(np.abs(np.abs(data) - 1).max())
-    if distance > UNITARITY_TOLERANCE:
+    if distance > _cpu.UNITARITY_TOLERANCE:
         raise site.error(
-            f"its diagonal is not unitary: ||d| - 1| is {distance:.1e}, the tolerance {UNITARITY_TOLERANCE:.0e}",
+            f"its diagonal is not unitary: ||d| - 1| is {distance:.1e}, the tolerance {_cpu.UNITARITY_TOLERANCE:.0e}",
             "Give entries of absolute value 1",
         )
     data.setflags(write=False)

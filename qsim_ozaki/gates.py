@@ -33,6 +33,7 @@ from qiskit.circuit import (
 from qiskit.transpiler import Target
 
 import qsim_ozaki._cpu as _cpu
+from qsim_ozaki.op_list import KINDS
 from qsim_ozaki.ops import EMPTY, ComplexArray, IndexArray, Kind, Op
 
 GateData: TypeAlias = tuple[ComplexArray, IndexArray | None]  # `Op.data`, `Op.permutation`
@@ -40,8 +41,6 @@ Values: TypeAlias = tuple[complex, ...]  # the entries of `Op.data`, row by row
 Params: TypeAlias = tuple[float, ...]
 
 ANY = -1  # number of controls of a gate family whose width varies
-NEGLIGIBLE = 2.0**-54  # half an ulp of a unitary's largest entry: smaller ones are the rounding of a zero
-ROUNDED = 2.0**-51  # two entries that differ by less are one number, rounded a few times
 
 
 @dataclass(frozen=True, slots=True)
@@ -340,24 +339,22 @@ def row_op(row: GateRow, params: Sequence[float], qubits: tuple[int, ...], ctrl_
 def structured_op(matrix: ComplexArray, targets: tuple[int, ...], name: str) -> Op:
     """The operator of a unitary ``(2**k, 2**k)`` matrix, with the strongest structure that is true of it.
 
-    The matrix is not copied; nobody may write to it afterwards. Entries below `NEGLIGIBLE` count as zero: leaving one
-    out changes a product by less than its own rounding.
+    The matrix is not copied; nobody may write to it afterwards. What counts as zero: see matrix_check.hpp.
     """
     size = len(matrix)
-    kind, permutation = _cpu.structure_of(np.ascontiguousarray(matrix, complex).reshape(-1), size, NEGLIGIBLE)
-    if kind == 0:
-        return Op(Kind.DIAGONAL, targets, _frozen(matrix.diagonal()), name=name)
-    if kind == 1:
+    number, permutation = _cpu.structure_of(np.ascontiguousarray(matrix, complex).reshape(-1), size)
+    kind = KINDS[number]
+    if kind is Kind.DIAGONAL:
+        return Op(kind, targets, _frozen(matrix.diagonal()), name=name)
+    if kind is Kind.PERMUTATION:
         permutation.setflags(write=False)
         data = _frozen(matrix[permutation, np.arange(size)])
-        return Op(Kind.PERMUTATION, targets, data, permutation=permutation, name=name)
-    if abs(matrix[0, 0] - _R ** len(targets)) < ROUNDED:
-        expected = Op(Kind.HADAMARD, targets, EMPTY, name=name)
-        if np.abs(matrix - expected.matrix()).max() < ROUNDED:
-            return expected
+        return Op(kind, targets, data, permutation=permutation, name=name)
+    if kind is Kind.HADAMARD:
+        return Op(kind, targets, EMPTY, name=name)
     view = np.asarray(matrix, complex)[...]
     view.setflags(write=False)
-    return Op(Kind.UNITARY, targets, view, name=name)
+    return Op(kind, targets, view, name=name)
 
 
 def inverse_op(op: Op) -> Op:

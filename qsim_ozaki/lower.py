@@ -24,6 +24,7 @@ from qiskit.circuit import (
 )
 from qiskit.circuit import Measure as QiskitMeasure
 from qiskit.circuit import Reset as QiskitReset
+from qiskit.circuit.library import UnitaryGate
 
 import qsim_ozaki._cpu as _cpu
 from qsim_ozaki import control
@@ -261,6 +262,8 @@ class _Walker:
     def _gate(self, operation: Any, instruction: CircuitInstruction, scope: _Scope) -> None:
         """Anything unitary."""
         qubits = tuple([scope.qubits[qubit] for qubit in instruction.qubits])
+        if type(operation) is UnitaryGate and self.ops.append_unitary(operation.params[0], qubits, "unitary"):
+            return
         site = Site(self.name, instruction.name, qubits, self.active)
         for op in unitary_ops(operation, qubits, site):
             self.ops.append(op)

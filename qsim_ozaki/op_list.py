@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import overload
 
 import numpy as np
+from numpy.typing import NDArray
 
 import qsim_ozaki._cpu as _cpu
 from qsim_ozaki.ops import Kind, Op
@@ -43,6 +44,16 @@ class OpList(Sequence[Op]):
         """Adds ``op`` at the end, while the list is being made."""
         data = np.ascontiguousarray(op.data, complex).reshape(-1)
         self.native.append(KIND_NUMBERS[op.kind], op.targets, op.controls, op.ctrl_state, data, op.permutation, op.name)
+
+    def append_unitary(self, matrix: NDArray[np.complex128], targets: tuple[int, ...], name: str) -> bool:
+        """Adds a matrix at the end by its structure; returns False, and adds nothing, where it is not unitary.
+
+        Args:
+            matrix: ``(2**k, 2**k)``, copied.
+            targets: its k qubits.
+            name: for plans and messages.
+        """
+        return bool(self.native.append_unitary(matrix, targets, name))
 
     def extend(self, ops: OpList) -> None:
         """Adds ``ops`` at the end, while the list is being made."""

@@ -153,7 +153,7 @@ RULES = {
     "ozaki": ({"jit", "moduli", "errors"}, {"numpy", "cupy"}),
     "jit": ({"kernels", "errors"}, {"cupy", "platformdirs"}),
     "cost": ({"op_list", "ops", "moduli", "errors"}, {"numpy"}),
-    "gates": ({"ops", "errors", "_cpu"}, {"numpy", "qiskit"}),
+    "gates": ({"op_list", "ops", "errors", "_cpu"}, {"numpy", "qiskit"}),
     "op_list": ({"ops", "_cpu"}, {"numpy"}),
     "ops": ({"expressions", "errors"}, {"numpy"}),
     "expressions": ({"durations", "errors"}, set()),

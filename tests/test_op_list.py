@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from random_ops import random_op
 from reference import tolerance, unitary_of
+from scipy.linalg import hadamard
+from scipy.stats import unitary_group
 
 import qsim_ozaki._cpu as _cpu
 from qsim_ozaki.fuse import absorb_product, relabel_swaps
@@ -107,3 +109,31 @@ def test_leading_gates_become_a_product_state(rng):
     assert len(left) < len(ops) - 4
     expected = unitary_of(ops, 5)[:, 0]
     assert np.linalg.norm(unitary_of(list(left), 5) @ state - expected) <= tolerance(40)
+
+
+@pytest.mark.parametrize("num_qubits", [1, 2, 3, 5])
+def test_a_unitary_matrix_is_appended_by_its_structure(num_qubits, rng):
+    size = 1 << num_qubits
+    phases = np.exp(1j * rng.uniform(0, 6, size))
+    matrices = {
+        Kind.UNITARY: unitary_group.rvs(size, random_state=rng),
+        Kind.DIAGONAL: np.diag(phases),
+        Kind.PERMUTATION: np.roll(np.eye(size), 1, 0) * phases,
+        Kind.HADAMARD: hadamard(size) / np.sqrt(size),
+    }
+    targets = tuple(rng.permutation(9)[:num_qubits].tolist())
+    for kind, matrix in matrices.items():
+        ops = OpList()
+        assert ops.append_unitary(np.asfortranarray(matrix), targets, "mine")
+        (op,) = ops
+        assert (op.kind, op.targets, op.controls, op.name) == (kind, targets, (), "mine")
+        np.testing.assert_allclose(op.matrix(), matrix, rtol=0, atol=1e-15)
+
+
+@pytest.mark.parametrize("size", [4, 16])
+def test_a_matrix_that_is_not_unitary_is_not_appended(size, rng):
+    ops = OpList()
+    good = unitary_group.rvs(size, random_state=rng)
+    for wrong in (good * (1 + 1e-7), np.where(good == good[0, 1], np.nan, good), good[:2], np.zeros((size, size))):
+        assert not ops.append_unitary(wrong, tuple(range(size.bit_length() - 1)), "wrong")
+    assert not len(ops)

@@ -198,6 +198,11 @@ void bind_ops(nb::module_& m) {
             table.append_to(ops, rows, qubits, numbers.data(), numbers.size());
             return true;
         }, "table"_a, "rows"_a, "qubits"_a, "values"_a, "Appends rows of a gate table; False, and nothing, where a value is not finite.")
+        .def("append_unitary", [](OpList& ops, MatrixIn matrix, const std::vector<std::int32_t>& targets, const std::string& name) {
+            const std::size_t size = std::size_t{1} << targets.size();
+            const bool square = targets.size() <= 32 && matrix.shape(0) == size && matrix.shape(1) == size;
+            return square && append_unitary(ops, matrix.data(), targets, intern_name(name));
+        }, "matrix"_a, "targets"_a, "name"_a, "Appends a matrix; False, and nothing, where it has the wrong size or is not unitary.")
         .def("filled", &filled, "row"_a)
         .def("part", &part, "begin"_a, "end"_a)
         .def("touched_qubits", &OpList::touched_qubits, "all"_a)
@@ -227,12 +232,13 @@ void bind_ops(nb::module_& m) {
         .def("mixed_mask", &mixed_mask)
         .def("spread", &spread)
         .def("name_counts", &name_counts);
-    m.def("structure_of", [](ComplexIn matrix, std::size_t size, double negligible) {
+    m.attr("UNITARITY_TOLERANCE") = kUnitarityTolerance;
+    m.def("structure_of", [](ComplexIn matrix, std::size_t size) {
         if (matrix.size() != size * size) throw std::invalid_argument("a matrix does not have the size given");
         std::vector<std::int64_t> place(size);
-        const Kind kind = structure_of(matrix.data(), size, negligible, place.data());
+        const Kind kind = structure_of(matrix.data(), size, place.data());
         return nb::make_tuple(static_cast<int>(kind), array_of<std::int64_t>(place.data(), size));
-    }, "matrix"_a, "size"_a, "negligible"_a, "(kind, row of each column's entry) of a row-major matrix; see matrix_check.hpp.");
+    }, "matrix"_a, "size"_a, "(kind, row of each column's entry) of a row-major matrix; see matrix_check.hpp.");
     m.def("distance_from_unitary", [](ComplexIn matrix, std::size_t size) {
         if (matrix.size() != size * size) throw std::invalid_argument("a matrix does not have the size given");
         return distance_from_unitary(matrix.data(), size);

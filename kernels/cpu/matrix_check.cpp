@@ -44,14 +44,26 @@ std::uint64_t mixed(std::uint64_t x) {
     return x ^ x >> 31;
 }
 
+// Whether the matrix is a tensor power of the Hadamard matrix.
+bool is_hadamard(const complex_t* matrix, std::size_t size) {
+    const double entry = 1 / std::sqrt(static_cast<double>(size));
+    for (std::size_t row = 0; row < size; ++row)
+        for (std::size_t column = 0; column < size; ++column) {
+            const double wanted = __builtin_parityll(row & column) ? -entry : entry;
+            if (!(std::norm(matrix[row * size + column] - wanted) < kRounded * kRounded)) return false;
+        }
+    return true;
+}
+
 }  // namespace
 
-Kind structure_of(const complex_t* matrix, std::size_t size, double negligible, std::int64_t* place) {
+Kind structure_of(const complex_t* matrix, std::size_t size, std::int64_t* place) {
+    if (size > 1 && is_hadamard(matrix, size)) return Kind::kHadamard;
     std::fill_n(place, size, -1);
     bool diagonal = true;
     for (std::size_t row = 0; row < size; ++row)
         for (std::size_t column = 0; column < size; ++column) {
-            if (std::norm(matrix[row * size + column]) <= negligible * negligible) continue;
+            if (std::norm(matrix[row * size + column]) <= kNegligible * kNegligible) continue;
             if (place[column] >= 0) return Kind::kUnitary;
             diagonal = diagonal && row == column;
             place[column] = static_cast<std::int64_t>(row);
@@ -84,6 +96,23 @@ double distance_from_unitary(const complex_t* u, std::size_t size) {
     there_and_back(reinterpret_cast<const double*>(u), size, p.data(), z_real.data(), z_imaginary.data());
     for (std::size_t k = 0; k < p.size(); ++k) see(std::hypot(z_real[k] - p[k], z_imaginary[k]));
     return largest;
+}
+
+bool append_unitary(OpList& ops, const complex_t* matrix, const std::vector<std::int32_t>& targets, std::uint16_t name) {
+    const std::size_t size = std::size_t{1} << targets.size();
+    if (!(distance_from_unitary(matrix, size) <= kUnitarityTolerance)) return false;
+    std::vector<std::int64_t> place(size);
+    const Kind kind = structure_of(matrix, size, place.data());
+    if (kind == Kind::kUnitary) {
+        ops.append(kind, targets.data(), targets.size(), 0, matrix, size * size, nullptr, name);
+        return true;
+    }
+    std::vector<complex_t> entries;
+    if (kind != Kind::kHadamard)
+        for (std::size_t column = 0; column < size; ++column) entries.push_back(matrix[place[column] * size + column]);
+    const std::vector<std::uint32_t> rows(place.begin(), place.end());
+    ops.append(kind, targets.data(), targets.size(), 0, entries.data(), entries.size(), rows.data(), name);
+    return true;
 }
 
 }  // namespace qsim
