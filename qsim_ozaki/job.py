@@ -53,7 +53,7 @@ class OzakiJob(JobV1):  # type: ignore[misc]
         self._status = JobStatus.INITIALIZING
         self._guard = threading.Lock()  # of _status: a job that is CANCELLED stays so
         self._ended = threading.Event()
-        self._cancelled = threading.Event()
+        self._cancelled = False
         self._result: Any = None
         self._error: BaseException | None = None
         self._thread: threading.Thread | None = None
@@ -66,13 +66,12 @@ class OzakiJob(JobV1):  # type: ignore[misc]
         """
         if not self._ended.is_set():
             raise EngineError(f"job {self.job_id()} has not ended, so it cannot be pickled. Wait for result() first.")
-        gone = {"_turn", "_guard", "_ended", "_cancelled", "_thread"}
+        gone = {"_turn", "_guard", "_ended", "_thread"}
         return {name: value for name, value in self.__dict__.items() if name not in gone}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._turn, self._guard = threading.Lock(), threading.Lock()
-        self._ended, self._cancelled = threading.Event(), threading.Event()
+        self._turn, self._guard, self._ended = threading.Lock(), threading.Lock(), threading.Event()
         self._ended.set()
         self._thread = threading.current_thread()  # submitted: not to be run again
 
@@ -136,7 +135,7 @@ class OzakiJob(JobV1):  # type: ignore[misc]
             if self._status in JOB_FINAL_STATES:
                 return False
             self._status = JobStatus.CANCELLED
-        self._cancelled.set()
+        self._cancelled = True
         return True
 
     def wait_for_final_state(
@@ -176,7 +175,7 @@ class OzakiJob(JobV1):  # type: ignore[misc]
         self._ended.wait(seconds)
 
     def _check(self) -> None:
-        if self._cancelled.is_set():
+        if self._cancelled:
             raise CancelledError(f"job {self.job_id()} was cancelled")
         if time.monotonic() > self._deadline:
             raise TimeLimitError(

@@ -42,6 +42,9 @@ def link(program: Program) -> Code:
     Raises:
         LoweringError: two saved states have one label.
     """
+    plain = _plain_code(program)
+    if plain is not None:
+        return plain
     body = tuple(_pruned(program.body))
     _check_labels(body, program.name)
     measures = any(bits_written(item) for item in walk(body))
@@ -53,6 +56,18 @@ def link(program: Program) -> Code:
     writer.flush()
     items = tuple(writer.items)
     return Code(program, items, reads, frozenset(_fresh_initializations(items, program.num_qubits)), measures)
+
+
+def _plain_code(program: Program) -> Code | None:
+    """The code of a program that is operators and then one measurement, as most are; None for any other."""
+    if len(program.body) != 2:
+        return None
+    ops, measure = program.body
+    if not isinstance(ops, OpList) or not isinstance(measure, Measure) or ops.used_qubits().isdisjoint(measure.qubits):
+        return None
+    last = dict(zip(measure.clbits, measure.qubits, strict=True))  # of a bit that is written twice
+    reads = tuple([(qubit, bit) for bit, qubit in last.items()])
+    return Code(program, (Segment(0, ops),), reads, frozenset(), measures=True)
 
 
 def check_saves(code: Code, shots: int | None) -> None:

@@ -70,9 +70,9 @@ def lower(circuit: QuantumCircuit, inputs: Mapping[Any, Any] | None = None) -> P
         LoweringError: something in it cannot be simulated; the message names it and the way out.
     """
     _check_bound(circuit)
-    active = _active_qubits(circuit)
-    number = {qubit: ~index for index, qubit in enumerate(circuit.qubits)}
-    number.update({circuit.qubits[qubit]: index for index, qubit in enumerate(active)})
+    active, qubits = _active_qubits(circuit), circuit.qubits
+    number = {qubit: ~index for index, qubit in enumerate(qubits)}
+    number.update({qubits[qubit]: index for index, qubit in enumerate(active)})
     bits = {bit: index for index, bit in enumerate(circuit.clbits)}
     phase = phase_ops(circuit.global_phase, Site(circuit.name, "global_phase", ()))
     walker = _Walker(circuit.name, active, [], Variables(), phase)
@@ -85,7 +85,7 @@ def lower(circuit: QuantumCircuit, inputs: Mapping[Any, Any] | None = None) -> P
     )
     written = any(isinstance(item, Initialize) and len(item.qubits) == len(active) for item in walker.body[:start])
     walker.body[start:start] = [*given, *([] if written else phase)]
-    output = [max(number[circuit.qubits[qubit]], -1) for qubit in _output_order(circuit)]
+    output = [max(number[qubits[qubit]], -1) for qubit in _output_order(circuit)]
     body = tuple(walker.body)
     variables = len(walker.variables.slots)
     return Program(len(active), len(bits), body, active, circuit.num_qubits, tuple(output), circuit.name, variables)
@@ -124,9 +124,10 @@ def _active_qubits(circuit: QuantumCircuit) -> tuple[int, ...]:
     acted: set[Any] = set()
     written: set[Any] = set()
     measures: list[tuple[Any, Any]] = []
+    num_qubits = circuit.num_qubits
     for instruction in circuit.data:
-        if len(acted) == circuit.num_qubits:
-            break
+        if len(acted) == num_qubits:
+            return tuple(range(num_qubits))
         name = instruction.name
         if (name in IDLE_NAMES or name.startswith("save_")) and _leaves_idle(instruction):
             if name == "measure":

@@ -1,4 +1,5 @@
-// buffer.cpp -- anonymous mappings: the kernel zeroes pages when they are first touched, by the thread that touches them.
+// buffer.cpp -- large states get anonymous mappings: the kernel zeroes pages when they are first touched, by the thread that
+// touches them. Small ones come from the heap, which hands the same memory out again without a fault.
 #include "buffer.hpp"
 
 #include "aligned.hpp"
@@ -16,6 +17,20 @@
 #endif
 
 namespace qsim {
+
+namespace {
+
+void* aligned(void* start, std::size_t alignment) {
+    return reinterpret_cast<void*>((reinterpret_cast<std::uintptr_t>(start) + alignment - 1) / alignment * alignment);
+}
+
+}  // namespace
+
+void Buffer::take_from_heap(std::size_t alignment) {
+    mapping_ = std::calloc(1, bytes_ + alignment);
+    if (!mapping_) throw std::bad_alloc();
+    data_ = aligned(mapping_, alignment);
+}
 
 #ifdef QSIM_MMAP
 
@@ -43,14 +58,17 @@ std::size_t replace_kept(Kept next) {
 
 bool worth_keeping(std::size_t bytes) {
     const std::size_t memory = static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-    return bytes >= kHugePage && bytes <= memory / kKeptShare;
+    return bytes <= memory / kKeptShare;
 }
 
 }  // namespace
 
 Buffer::Buffer(std::size_t bytes) : bytes_(bytes) {
-    const std::size_t slack = bytes >= kHugePage ? kHugePage : 4096;
-    mapping_bytes_ = bytes + slack;
+    if (bytes < kHugePage) {
+        take_from_heap(kAlignment);
+        return;
+    }
+    mapping_bytes_ = bytes + kHugePage;
     {
         const std::lock_guard<std::mutex> lock(kept_mutex);
         if (kept.mapping && kept.bytes == bytes) {
@@ -59,23 +77,22 @@ Buffer::Buffer(std::size_t bytes) : bytes_(bytes) {
         }
     }
     if (!mapping_) {
-        if (bytes >= kHugePage) release_kept_buffer();  // two large states at one time are one too many
+        release_kept_buffer();  // two large states at one time are one too many
         mapping_ = mmap(nullptr, mapping_bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (mapping_ == MAP_FAILED) {
             mapping_ = nullptr;
             throw std::bad_alloc();
         }
     }
-    const auto address = (reinterpret_cast<std::uintptr_t>(mapping_) + slack - 1) / slack * slack;
-    data_ = reinterpret_cast<void*>(address);
+    data_ = aligned(mapping_, kHugePage);
 #ifdef MADV_HUGEPAGE
-    if (bytes >= kHugePage && !recycled_) madvise(data_, bytes, MADV_HUGEPAGE);
+    if (!recycled_) madvise(data_, bytes, MADV_HUGEPAGE);
 #endif
 }
 
 Buffer::~Buffer() {
-    if (!mapping_) return;
-    if (worth_keeping(bytes_)) replace_kept({mapping_, mapping_bytes_, bytes_});
+    if (!mapping_bytes_) std::free(mapping_);
+    else if (worth_keeping(bytes_)) replace_kept({mapping_, mapping_bytes_, bytes_});
     else munmap(mapping_, mapping_bytes_);
 }
 
@@ -84,9 +101,7 @@ std::size_t release_kept_buffer() { return replace_kept({}); }
 #else
 
 Buffer::Buffer(std::size_t bytes) : bytes_(bytes) {
-    mapping_ = std::calloc(1, bytes + kHugePage);
-    if (!mapping_) throw std::bad_alloc();
-    data_ = reinterpret_cast<void*>((reinterpret_cast<std::uintptr_t>(mapping_) + kHugePage - 1) / kHugePage * kHugePage);
+    take_from_heap(kHugePage);
 }
 
 Buffer::~Buffer() { std::free(mapping_); }

@@ -1,4 +1,4 @@
-// buffer.hpp -- memory of one state, aligned to a huge page.
+// buffer.hpp -- memory of one state, aligned to a cache line, a large one to a huge page.
 //
 // The memory of the last state dropped is kept for the next one of its size: handing pages out again costs the system a fault
 // each, and on a virtual machine whose host took them back ten times a pass over the state.
@@ -19,10 +19,12 @@ class Buffer {
     bool recycled() const { return recycled_; }  // it holds an earlier state's numbers, else zeros
 
   private:
+    void take_from_heap(std::size_t alignment);
+
     void* data_ = nullptr;
     std::size_t bytes_ = 0;
-    void* mapping_ = nullptr;
-    std::size_t mapping_bytes_ = 0;
+    void* mapping_ = nullptr;  // or a piece of the heap
+    std::size_t mapping_bytes_ = 0;  // 0 of the heap's
     bool recycled_ = false;
 };
 
