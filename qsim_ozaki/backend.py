@@ -37,7 +37,7 @@ from qsim_ozaki.workers import Work, run_all
 
 __all__ = ["Estimate", "OzakiBackend"]
 
-SHORT_JOB_UPDATES = 1 << 19  # a fifth of a millisecond and less, where a thread costs half as much (EPYC, 2026-11)
+SHORT_JOB_UPDATES = 1 << 21  # less than a millisecond; a thread costs a tenth of one (EPYC, 2026-11)
 SHORT_JOB_SHOTS = 1 << 13
 
 
