@@ -7,8 +7,9 @@
 #include <cstdint>
 #include <exception>
 #include <system_error>
-#include <thread>
 #include <vector>
+
+#include "helper_thread.hpp"
 
 namespace qsim {
 
@@ -30,11 +31,11 @@ void parallel_chunks(std::uint64_t chunks, int threads, Work&& work) {
             if (!failed.exchange(true)) failure = std::current_exception();
         }
     };
-    std::vector<std::thread> helpers;
+    std::vector<HelperThread> helpers;
     helpers.reserve(threads - 1);
     for (int thread = 1; thread < threads; ++thread) {
         try {
-            helpers.emplace_back(loop, thread);
+            helpers.emplace_back([&loop, thread] { loop(thread); });
         } catch (const std::system_error&) {
             break;  // fewer threads than asked for: the others take the chunks
         }
