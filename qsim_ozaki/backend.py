@@ -22,7 +22,7 @@ from qiskit.transpiler import Target
 
 from qsim_ozaki import engine as engines
 from qsim_ozaki import sampling
-from qsim_ozaki.batch import Unit, make_units
+from qsim_ozaki.batch import Unit, is_stacked, make_units
 from qsim_ozaki.cost import Device
 from qsim_ozaki.engine import Engine
 from qsim_ozaki.errors import LoweringError
@@ -213,9 +213,11 @@ class OzakiBackend(BackendV2):  # type: ignore[misc]
 
     def _planned(self, circuit: QuantumCircuit, options: dict[str, Any]) -> tuple[Prepared, ProgramPlan, Device]:
         used = self.merged_options(options)
-        device = self.engine(used)[0].device()
+        engine = self.engine(used)[0]
+        device = engine.device()
         prepared = prepare(circuit, used)
-        return prepared, plan_program(prepared.code, device, plan_options(used)), device
+        planned = plan_program(prepared.code, device, plan_options(used))
+        return prepared, replace(planned, stacked=is_stacked(prepared, used, engine, False)), device
 
     def engine(self, options: dict[str, Any]) -> tuple[Engine, threading.Lock]:
         """The engine for ``options``, and the lock by which its jobs take turns; a forked process makes its own."""

@@ -10,6 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -24,11 +25,25 @@ from qsim_ozaki.engine import Engine
 from qsim_ozaki.execute import Execution, Tally, execute
 from qsim_ozaki.ops import Save
 from qsim_ozaki.prepare import Prepared, experiment, prepare, request
-from qsim_ozaki.readout import Request
 from qsim_ozaki.saving import Result as Saved
-from qsim_ozaki.stack import is_stackable, pieces, run_stack, sample_stack, stack_program
+from qsim_ozaki.stack import (
+    STACK_NUMBERS,
+    Reads,
+    StackRows,
+    is_stackable,
+    is_unplanned,
+    run_stack,
+    sample_stacks,
+    stack_program,
+    stack_seconds,
+    updates,
+)
 from qsim_ozaki.template import Template, make_template
-from qsim_ozaki.vectors import Vector, reordered
+from qsim_ozaki.vectors import reordered
+
+UPDATES_PER_NUMBER = 64  # that take as long as one of the numbers that limit a stack
+STACK_STEP = Counter(stack=1)
+NO_NUMBERS = np.empty((1, 0), complex)  # the one row of a circuit without slots
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,6 +71,14 @@ class Unit:
         """Some of the rows, under the same indices."""
         start = rows.indices(self.num_rows)[0]
         return replace(self, values=self.values[rows], first=self.first + start)
+
+    def parts(self, size: int) -> Iterator[Unit]:
+        """All rows in order, ``size`` at a time."""
+        if self.num_rows <= size:
+            yield self
+            return
+        for start in range(0, self.num_rows, size):
+            yield self.part(slice(start, start + size))
 
 
 def make_units(circuits: Sequence[QuantumCircuit], parameter_binds: object, options: dict[str, Any]) -> list[Unit]:
@@ -120,14 +143,47 @@ class Setting:
 
 
 def run_units(units: Iterable[Unit], setting: Setting) -> Iterator[ExperimentResult]:
-    """Runs the rows: stacked, where a parametrised circuit of few qubits only ends in measurements, else one by one."""
+    """Runs the rows: in stacks, circuits together, where few qubits only end in measurements; the others alone."""
+    waiting: list[Unit] = []
+    numbers = 0  # of the rows that wait
     for unit in units:
-        setting.check()
-        sampled = setting.options["shots"] is not None or not unit.prepared.code.measures
-        if unit.template is not None and sampled and setting.engine.name == "cpu" and is_stackable(unit.prepared.code):
-            yield from _stacked(unit, unit.template, setting)
-        else:
+        prepared, options = unit.prepared, setting.options
+        if not is_stacked(prepared, options, setting.engine, unit.template is not None):
+            yield from _stacked(waiting, setting)
+            waiting, numbers = [], 0
             yield from _one_by_one(unit, setting)
+            continue
+        work = updates(prepared.code) // UPDATES_PER_NUMBER
+        size = max(1 << prepared.code.num_qubits, work, _shots(prepared, options))
+        for part in unit.parts(max(1, STACK_NUMBERS // size)):
+            waiting.append(part)
+            numbers += part.num_rows * size
+            if numbers >= STACK_NUMBERS:
+                yield from _stacked(waiting, setting)
+                waiting, numbers = [], 0
+    yield from _stacked(waiting, setting)
+
+
+def is_stacked(prepared: Prepared, options: dict[str, Any], engine: Engine, has_slots: bool) -> bool:
+    """Whether a circuit's rows are run in stacks: a function of it alone, so that no row depends on the job around it.
+
+    Args:
+        prepared: the circuit.
+        options: checked.
+        engine: of the job.
+        has_slots: whether parametric gates are slots, to be filled for many rows.
+    """
+    code = prepared.code
+    if engine.name != "cpu" or options["arithmetic"] == "emulated":
+        return False
+    if (code.measures and options["shots"] is None) or _shots(prepared, options) > sampling.SHOTS_PER_BLOCK:
+        return False
+    return is_stackable(code) if has_slots else is_unplanned(code)
+
+
+def _shots(prepared: Prepared, options: dict[str, Any]) -> int:
+    """Shots that each row's final state is asked for."""
+    return options["shots"] or 0 if prepared.code.reads else 0
 
 
 def _one_by_one(unit: Unit, setting: Setting) -> Iterator[ExperimentResult]:
@@ -141,48 +197,52 @@ def _one_by_one(unit: Unit, setting: Setting) -> Iterator[ExperimentResult]:
         yield _with_parameters(experiment(prepared, done, asked, setting.engine.name), unit, values)
 
 
-def _stacked(unit: Unit, template: Template, setting: Setting) -> Iterator[ExperimentResult]:
+def _stacked(units: list[Unit], setting: Setting) -> Iterator[ExperimentResult]:
+    """The rows of ``units``, which are few enough that the job can be cancelled before the next."""
+    if not units:
+        return
+    setting.check()
+    start = time.perf_counter()
+    stacks = [_stack(unit) for unit in units]
+    options = setting.options
+    measured = [stack for stack in stacks if stack.reads]
+    drawn = iter(sample_stacks(measured, setting.seed, options["shots"] or 0, options["memory"], setting.threads))
+    saved = [_saved(unit, stack, setting) for unit, stack in zip(units, stacks, strict=True)]
+    seconds = (time.perf_counter() - start) / sum(unit.num_rows for unit in units)
+    asked = request(units[0].prepared, options, setting.seed, units[0].first, setting.device)  # what all have in common
+    for unit, stack, states in zip(units, stacks, saved, strict=True):
+        tally = Tally(STACK_STEP, 0.0, stack_seconds(unit.prepared.code, setting.device), 1)
+        kind = "final state" if stack.reads else "none"
+        for values, results in zip(unit.values, states, strict=True):
+            done = Execution(next(drawn) if stack.reads else None, None, results, tally, kind, seconds)
+            yield _with_parameters(experiment(unit.prepared, done, asked, setting.engine.name), unit, values)
+
+
+def _stack(unit: Unit) -> StackRows:
     code = unit.prepared.code
-    program = stack_program(code.num_qubits, (segment.ops for segment in code.segments))
-    asked = request(unit.prepared, setting.options, setting.seed, unit.first, setting.device)
-    shots = asked.shots or 0 if code.reads else 0
-    for rows in pieces(unit.num_rows, code.num_qubits, shots):
-        setting.check()
-        start = time.perf_counter()
-        states = run_stack(program, code.num_qubits, template.data(unit.values[rows]), setting.threads)
-        requests = [replace(asked, index=unit.first + number) for number in range(rows.start, rows.stop)]
-        samples: Iterable[Any] = [None] * len(states)
-        if shots:
-            uniforms = np.stack([sampling.stream(each.seed, (each.index,)).random(shots) for each in requests])
-            samples = sample_stack(states, uniforms, setting.threads)
-        outcomes = [
-            _outcome(unit.prepared, each, state, own)
-            for each, state, own in zip(requests, states, samples, strict=True)
-        ]
-        seconds = (time.perf_counter() - start) / len(states)
-        for each, values, (counts, memory, saved) in zip(requests, unit.values[rows], outcomes, strict=True):
-            tally = Tally(Counter(stack=1), histories=1)
-            done = Execution(counts, memory, saved, tally, "final state" if shots else "none", seconds)
-            yield _with_parameters(experiment(unit.prepared, done, each, setting.engine.name), unit, values)
+    program = stack_program(code.num_qubits, [segment.ops for segment in code.segments])
+    numbers = NO_NUMBERS if unit.template is None else unit.template.data(unit.values)
+    return StackRows(program, numbers, _shown(code.reads, unit.prepared.layout), unit.first)
 
 
-def _outcome(
-    prepared: Prepared, asked: Request, state: Vector, samples: NDArray[np.int64] | None
-) -> tuple[dict[str, int] | None, list[str] | None, dict[str, Saved]]:
-    """Counts, memory and saved vectors of one state of a stack."""
-    code = prepared.code
-    saved = {}
-    if code.items and isinstance(code.items[-1], Save):
-        vector = reordered(state, code.items[-1].qubits)
-        vector = vector if asked.plan_options.precision == "double" else vector.astype(np.complex64)
-        saved[code.items[-1].label] = Saved("statevector", vector)
-    if samples is None:
-        return None, None, saved
-    qubit_of = {bit: qubit for qubit, bit in code.reads}
-    reads = [(qubit_of[bit], place) for place, bit in enumerate(asked.layout) if bit in qubit_of]
-    outcomes = sampling.read_outcomes(samples, reads, 0, asked.memory)
-    memory = None if not asked.memory else sampling.total_memory([outcomes], None)
-    return sampling.total_counts([outcomes]), memory, saved
+@lru_cache(maxsize=32)
+def _shown(reads: Reads, layout: tuple[int, ...]) -> Reads:
+    """(qubit, place in the value) of (qubit, bit), where ``layout`` says which bit is shown at each place."""
+    qubit_of = {bit: qubit for qubit, bit in reads}
+    return tuple([(qubit_of[bit], place) for place, bit in enumerate(layout) if bit in qubit_of])
+
+
+def _saved(unit: Unit, stack: StackRows, setting: Setting) -> list[dict[str, Saved]]:
+    """The saved vector of each row, by label."""
+    code = unit.prepared.code
+    save = code.items[-1] if code.items else None
+    if not isinstance(save, Save):
+        return [{}] * unit.num_rows
+    states = run_stack(stack.program, code.num_qubits, stack.numbers, setting.threads)
+    kind = np.complex128 if setting.options["precision"] == "double" else np.complex64
+    return [
+        {save.label: Saved("statevector", reordered(state, save.qubits).astype(kind, copy=False))} for state in states
+    ]
 
 
 def _with_parameters(result: ExperimentResult, unit: Unit, values: NDArray[np.float64]) -> ExperimentResult:

@@ -74,8 +74,9 @@ class Execution:
     """What a run gave.
 
     Attributes:
-        counts: hexadecimal value to count, or to probability without shots; None where the program measures nothing.
-        memory: hexadecimal value of each shot; None where not asked for.
+        counts: hexadecimal value to count, or to probability without shots; or counts and memory not yet written out;
+            None where the program measures nothing.
+        memory: hexadecimal value of each shot; None where not asked for, or not yet written out.
         saved: results by label.
         tally: what was done.
         sampling: ``"none"``, ``"final state"`` (one state) or ``"branches"`` (one per distinct history); ``"exact"``
@@ -84,7 +85,7 @@ class Execution:
         neglected: probability of the outcomes that were too rare to be followed.
     """
 
-    counts: dict[str, int] | dict[str, float] | None
+    counts: dict[str, int] | dict[str, float] | sampling.Drawn | None
     memory: list[str] | None
     saved: dict[str, Result]
     tally: Tally

@@ -38,6 +38,7 @@ from qsim_ozaki.saves import save_of, set_of, unit_vector
 from qsim_ozaki.site import Site, numbers
 
 IDLE_NAMES = frozenset({"barrier", "delay", "id", "measure"})  # may leave a qubit in |0>; `save_` does too
+IN_PASSING = frozenset({"barrier", "measure"})  # end no run of gates by themselves
 LABEL_GATES = {"0": (), "1": ("x",), "+": ("h",), "-": ("x", "h"), "r": ("h", "s"), "l": ("h", "sdg")}
 
 
@@ -191,12 +192,23 @@ class _Walker:
     def walk(self, circuit: QuantumCircuit, scope: _Scope) -> None:
         """Every instruction of ``circuit``, its global phase not included."""
         rows, qubits, values, index, standard = self.rows, self.qubits, self.values, scope.qubits, STANDARD.get
-        for instruction in circuit.data:
-            row = standard(instruction.name)
+        reads: list[tuple[int, int]] = []  # (qubit, bit) of the measurements since anything else
+        for instruction in circuit._data:  # the list itself: its public view walks at half the speed
+            name = instruction.name
+            row = standard(name)
             if row is None or not instruction.is_standard_gate():
+                kind = getattr(instruction.operation, "base_class", None) if name in IN_PASSING else None
+                if kind is Barrier:  # does nothing to an ideal state
+                    continue
+                if kind is QiskitMeasure:
+                    reads.append((index[instruction.qubits[0]], scope.clbit(instruction.clbits[0])))
+                    continue
+                self._measure(reads, circuit, scope)
                 self._gather(circuit, scope)
                 self._instruction(instruction, scope)
                 continue
+            if reads:
+                self._measure(reads, circuit, scope)
             number, build = row
             if build is not None:
                 try:
@@ -206,6 +218,7 @@ class _Walker:
             rows.append(number)
             for qubit in instruction.qubits:
                 qubits.append(index[qubit])
+        self._measure(reads, circuit, scope)
         self._gather(circuit, scope)
 
     def add(self, ops: Iterable[Op]) -> None:
@@ -230,6 +243,31 @@ class _Walker:
         self.rows.clear()
         self.qubits.clear()
         self.values.clear()
+
+    def _measure(self, reads: list[tuple[int, int]], circuit: QuantumCircuit, scope: _Scope) -> None:
+        """Appends measurements in ``circuit``, together as long as their qubits differ, and empties ``reads``.
+
+        An idle qubit reads 0, which its bit holds: see `_active_qubits`.
+        """
+        if not reads:
+            return
+        self._gather(circuit, scope)
+        self.close()
+        last = self.body[-1] if self.body else None
+        joined: dict[int, int] = {}
+        if isinstance(last, Measure):
+            self.body.pop()
+            joined = dict(zip(last.qubits, last.clbits, strict=True))
+        for qubit, clbit in reads:
+            if qubit < 0:
+                continue
+            if qubit in joined:
+                self.body.append(Measure(tuple(joined), tuple(joined.values())))
+                joined = {}
+            joined[qubit] = clbit
+        if joined:
+            self.body.append(Measure(tuple(joined), tuple(joined.values())))
+        reads.clear()
 
     def _site(self, instruction: CircuitInstruction, scope: _Scope) -> Site:
         """Where ``instruction`` stands, in the qubits of the user's circuit."""
@@ -281,19 +319,7 @@ class _Walker:
 
 
 def _skip(walker: _Walker, instruction: CircuitInstruction, scope: _Scope) -> None:
-    """A barrier or a delay does nothing to an ideal state."""
-
-
-def _measure(walker: _Walker, instruction: CircuitInstruction, scope: _Scope) -> None:
-    """Joins the measurement before it where that is of other qubits."""
-    qubit, clbit = scope.qubits[instruction.qubits[0]], scope.clbit(instruction.clbits[0])
-    if qubit < 0:
-        return  # idle, so it reads 0, which the bit holds: see `_active_qubits`
-    last = walker.body[-1] if walker.body else None
-    if isinstance(last, Measure) and qubit not in last.qubits:
-        walker.body[-1] = Measure((*last.qubits, qubit), (*last.clbits, clbit))
-    else:
-        walker.body.append(Measure((qubit,), (clbit,)))
+    """A delay does nothing to an ideal state."""
 
 
 def _reset(walker: _Walker, instruction: CircuitInstruction, scope: _Scope) -> None:
@@ -346,9 +372,7 @@ def _append_initialize(walker: _Walker, item: Initialize) -> None:
 
 
 HANDLERS: dict[Any, Callable[[_Walker, CircuitInstruction, _Scope], None]] = {
-    Barrier: _skip,
     Delay: _skip,
-    QiskitMeasure: _measure,
     QiskitReset: _reset,
     library.Initialize: _initialize,
 } | control.HANDLERS

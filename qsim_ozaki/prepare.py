@@ -6,6 +6,7 @@ In: circuits, checked options. Out: `Prepared` circuits and `ExperimentResult`s.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -25,6 +26,8 @@ from qsim_ozaki.lower import LABEL_GATES, lower
 from qsim_ozaki.ops import Initialize, Program, Reset, Save
 from qsim_ozaki.plan import PlanOptions
 from qsim_ozaki.readout import Request
+from qsim_ozaki.result import DrawnData
+from qsim_ozaki.sampling import Drawn
 from qsim_ozaki.saving import saved_bytes
 
 ENDINGS = {*SAVES, "measure", "barrier"}  # what may follow a saved final state
@@ -178,7 +181,10 @@ def experiment(prepared: Prepared, execution: Execution, asked: Request, engine:
             "columns_redone": tally.checks.redone,
         }
     saved = {label: _presented(result.what, result.data) for label, result in execution.saved.items()}
-    data = ExperimentResultData(counts=execution.counts, memory=execution.memory, **saved)
+    if isinstance(execution.counts, Drawn):
+        data = DrawnData(execution.counts, saved)
+    else:
+        data = ExperimentResultData(counts=execution.counts, memory=execution.memory, **saved)
     return ExperimentResult(
         1 if asked.shots is None else asked.shots,  # probabilities are the counts of one shot, in parts
         True,
@@ -275,7 +281,30 @@ def _joined(start: QuantumCircuit, circuit: QuantumCircuit) -> QuantumCircuit:
 
 
 def _header(circuit: QuantumCircuit) -> tuple[dict[str, Any], tuple[int, ...]]:
-    """The header, and which classical bit is shown at each place of a value.
+    """The header, and which classical bit is shown at each place of a value."""
+    registers = circuit.cregs
+    pieces: list[tuple[str, Sequence[int]]]
+    if [bit for register in registers for bit in register] == circuit.clbits:
+        pieces = [(register.name, range(register.size)) for register in registers]
+        layout = tuple(range(circuit.num_clbits))
+    else:
+        pieces, layout = _shown_pieces(circuit)
+    header = {
+        "name": circuit.name,
+        "n_qubits": circuit.num_qubits,
+        "qreg_sizes": [[register.name, register.size] for register in circuit.qregs],
+        "creg_sizes": [[name, len(bits)] for name, bits in pieces],
+        "qubit_labels": [[register.name, index] for register in circuit.qregs for index in range(register.size)],
+        "clbit_labels": [[name, index] for name, bits in pieces for index in range(len(bits))],
+        "memory_slots": len(layout),
+        "global_phase": circuit.global_phase,
+        "metadata": circuit.metadata if circuit.metadata is not None else {},
+    }
+    return header, layout
+
+
+def _shown_pieces(circuit: QuantumCircuit) -> tuple[list[tuple[str, Sequence[int]]], tuple[int, ...]]:
+    """Registers and loose bits in the order in which a value shows them, and all their bits.
 
     Qiskit cuts a value into registers by size alone, so the places must be one register after the other. Where
     registers and loose bits lie in order, place and bit are the same, and each loose bit is shown as a register of its
@@ -290,19 +319,7 @@ def _header(circuit: QuantumCircuit) -> tuple[dict[str, Any], tuple[int, ...]]:
         in_order, registers
     ):
         pieces = in_order if loose else registers
-    layout = tuple(bit for _, bits in pieces for bit in bits)
-    header = {
-        "name": circuit.name,
-        "n_qubits": circuit.num_qubits,
-        "qreg_sizes": [[register.name, register.size] for register in circuit.qregs],
-        "creg_sizes": [[name, len(bits)] for name, bits in pieces],
-        "qubit_labels": [[register.name, index] for register in circuit.qregs for index in range(register.size)],
-        "clbit_labels": [[name, index] for name, bits in pieces for index in range(len(bits))],
-        "memory_slots": len(layout),
-        "global_phase": circuit.global_phase,
-        "metadata": circuit.metadata if circuit.metadata is not None else {},
-    }
-    return header, layout
+    return list(pieces), tuple(bit for _, bits in pieces for bit in bits)
 
 
 def _keeps_order(pieces: list[tuple[str, list[int]]], registers: list[tuple[str, list[int]]]) -> bool:

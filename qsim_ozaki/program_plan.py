@@ -13,6 +13,11 @@ from qsim_ozaki.op_list import OpList
 from qsim_ozaki.ops import Prediction, Step
 from qsim_ozaki.plan import Plan, PlanOptions, plan
 
+STACKED = (
+    "So few qubits that are measured at the end are run without these steps: operator by operator in the cache, "
+    "as a stack."
+)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ProgramPlan:
@@ -23,12 +28,14 @@ class ProgramPlan:
         plans: one per segment.
         prediction: totals over the segments, each done once.
         memory_bytes: bytes of one state.
+        stacked: whether ``run`` does the operators one by one inside the cache instead, without these steps.
     """
 
     num_qubits: int
     plans: tuple[Plan, ...]
     prediction: Prediction
     memory_bytes: int
+    stacked: bool = False
 
     @property
     def steps(self) -> tuple[Step, ...]:
@@ -37,15 +44,17 @@ class ProgramPlan:
 
     def explain(self) -> str:
         """Each segment's table; they are numbered where there are several."""
-        if len(self.plans) == 1:
-            return self.plans[0].explain()
-        return "\n\n".join(f"segment {index}\n{each.explain()}" for index, each in enumerate(self.plans))
+        tables = [each.explain() for each in self.plans]
+        if len(tables) > 1:
+            tables = [f"segment {index}\n{table}" for index, table in enumerate(tables)]
+        return "\n\n".join([*tables, STACKED] if self.stacked else tables)
 
     def _repr_html_(self) -> str:
         """The same for notebooks."""
+        note = f"<p>{STACKED}</p>" if self.stacked else ""
         if len(self.plans) == 1:
-            return self.plans[0]._repr_html_()
-        return "".join(f"<h4>segment {index}</h4>{each._repr_html_()}" for index, each in enumerate(self.plans))
+            return self.plans[0]._repr_html_() + note
+        return "".join(f"<h4>segment {index}</h4>{each._repr_html_()}" for index, each in enumerate(self.plans)) + note
 
 
 def plan_program(code: Code, device: Device, options: PlanOptions) -> ProgramPlan:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import SupportsIndex
 
 import numpy as np
@@ -18,6 +19,7 @@ import qsim_ozaki._cpu as _cpu
 from qsim_ozaki.errors import OptionError
 
 SHOTS_PER_BLOCK = 1 << 22  # 32 MiB of samples at a time, so that a billion shots need no more memory than this
+MAX_TABLE_BITS = 12  # a table of all values is 250 KiB
 WORD_BITS = 64
 WORD = (1 << WORD_BITS) - 1
 
@@ -94,6 +96,57 @@ class Outcomes:
     labels: list[str]
     counts: NDArray[np.int64]
     order: NDArray[np.int64] | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Drawn:
+    """Outcomes of one small state's shots as numbers, written out only when somebody asks.
+
+    Attributes:
+        keys: int64, distinct, ascending; bit j is what the j-th of the measured qubits read.
+        counts: int64, how often each came.
+        reads: pairs (bit of a key, bit of a value).
+        order: uint16 ``(shots,)``, the key of each shot; None where no memory was asked for.
+    """
+
+    keys: NDArray[np.int64]
+    counts: NDArray[np.int64]
+    reads: tuple[tuple[int, int], ...]
+    order: NDArray[np.uint16] | None
+
+    def hexadecimal(self) -> dict[str, int]:
+        """Counts by the values as `Result` holds them."""
+        return dict(zip(_cpu.value_labels(self.keys, self.reads, []), self.counts.tolist(), strict=True))
+
+    def integers(self) -> dict[int, int]:
+        """Counts by the values themselves."""
+        return {int(label, 16): count for label, count in self.hexadecimal().items()}
+
+    def memory(self) -> list[str]:
+        """Every shot's value."""
+        assert self.order is not None, "no memory was asked for"
+        label = dict(zip(self.keys.tolist(), _cpu.value_labels(self.keys, self.reads, []), strict=True))
+        return list(map(label.__getitem__, self.order.tolist()))
+
+    def count_bits(self, counts: dict[str, int], sizes: tuple[int, ...]) -> None:
+        """Writes into ``counts`` how often each string of bits came: registers of ``sizes`` apart, the first last."""
+        width = len({bit for bit, _ in self.reads})
+        if width > MAX_TABLE_BITS:
+            counts.update(zip(_cpu.bit_labels(self.keys, self.reads, sizes), self.counts.tolist(), strict=True))
+        else:
+            _cpu.count_labels(counts, _bit_table(width, self.reads, sizes), self.keys, self.counts)
+
+
+@lru_cache(maxsize=32)
+def _bit_table(width: int, reads: tuple[tuple[int, int], ...], sizes: tuple[int, ...]) -> list[str]:
+    """The string of each key; the circuits of a job share few forms."""
+    strings: list[str] = _cpu.bit_labels(np.arange(1 << width), reads, sizes)
+    return strings
+
+
+def seed_words(seed: int) -> list[int]:
+    """``seed`` in words of 32 bits, lowest first, at least one: as a stream in C++ takes it."""
+    return [seed >> shift & (1 << 32) - 1 for shift in range(0, max(1, seed.bit_length()), 32)]
 
 
 def fixed_outcome(value: int, shots: int, memory: bool) -> Outcomes:

@@ -1,27 +1,35 @@
-"""Stacks: small states of one structure, run many at a time, each with its own numbers.
+"""Stacks: small states run many at a time, each with its own numbers.
 
-In: `Code` with slots and their data, one row per state. Out: states ``(rows, 2**num_qubits)``, samples, overlaps. It
-decides nothing and knows nothing of Qiskit.
+In: `Code`, the data of its slots, one row per state. Out: states ``(rows, 2**num_qubits)``, outcomes of shots. It knows
+nothing of Qiskit.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 import qsim_ozaki._cpu as _cpu
 from qsim_ozaki.code import Code, Segment
+from qsim_ozaki.cost import Device, amplitude_bytes
 from qsim_ozaki.cpu import available_threads
 from qsim_ozaki.op_list import OpList
 from qsim_ozaki.ops import Save
+from qsim_ozaki.sampling import Drawn, seed_words
 
 MAX_STACK_QUBITS: int = _cpu.STACK_TILE  # one state stays in a second-level cache
+MAX_MATRIX_TARGETS = 5  # wider matrices are faster as steps of the engine
+MAX_UNPLANNED_UPDATES = 1 << 30  # half a second, in which the job cannot be cancelled
 PLAIN_SAVE = ("statevector", "single", False)
 STACK_NUMBERS = 1 << 19  # 8 MiB of amplitudes, or 4 MiB of random numbers, at a time
 
 States = NDArray[np.complex128]  # (rows, 2**num_qubits)
+Reads: TypeAlias = tuple[tuple[int, int], ...]
 
 
 def is_stackable(code: Code) -> bool:
@@ -30,7 +38,24 @@ def is_stackable(code: Code) -> bool:
     plain = isinstance(last, Save) and (last.what, last.form, last.conditional) == PLAIN_SAVE
     ends = isinstance(last, Segment) or plain
     answers = bool(code.reads) if code.measures else not isinstance(last, Segment)
-    return code.num_qubits <= MAX_STACK_QUBITS and ends and answers and all(isinstance(i, Segment) for i in before)
+    if code.num_qubits > MAX_STACK_QUBITS or not (ends and answers and all(isinstance(i, Segment) for i in before)):
+        return False
+    return not any(segment.ops.native.large_matrices(MAX_MATRIX_TARGETS + 1) for segment in code.segments)
+
+
+def is_unplanned(code: Code) -> bool:
+    """Whether ``code`` without slots is run as a stack: it can be, and ends in measurements; a plan would cost more."""
+    return bool(code.reads) and updates(code) <= MAX_UNPLANNED_UPDATES and is_stackable(code)
+
+
+def updates(code: Code) -> int:
+    """Amplitudes times operators of stackable ``code``."""
+    return sum([len(segment.ops) for segment in code.segments]) << code.num_qubits
+
+
+def stack_seconds(code: Code, device: Device) -> float:
+    """Predicted time of one state: each operator a sweep over the cache, 16 bytes read and written per amplitude."""
+    return updates(code) * 2 * amplitude_bytes("double") / device.cache_bandwidth_bytes_per_s
 
 
 def num_threads(asked: int) -> int:
@@ -62,15 +87,51 @@ def run_stack(program: _cpu.StackProgram, num_qubits: int, rows: NDArray[np.comp
     return states
 
 
-def pieces(num_rows: int, num_qubits: int, shots: int = 0) -> Iterator[slice]:
-    """Rows that are run together: few enough that their states and samples are small, and a job can be cancelled."""
-    most = max(1, STACK_NUMBERS // max(1 << num_qubits, shots))
+def pieces(num_rows: int, num_qubits: int) -> Iterator[slice]:
+    """Rows that are run together: few enough that their states are small."""
+    most = max(1, STACK_NUMBERS >> num_qubits)
     for start in range(0, num_rows, most):
         yield slice(start, min(num_rows, start + most))
 
 
-def sample_stack(states: States, uniforms: NDArray[np.float64], threads: int) -> NDArray[np.int64]:
-    """The basis states ``(rows, shots)`` at which cumulative probabilities pass ``uniforms`` times the state's norm."""
-    out = np.empty(uniforms.shape, np.int64)
-    _cpu.sample_stack(states, uniforms, out, threads)
-    return out
+@dataclass(frozen=True, slots=True, eq=False)
+class StackRows:
+    """Rows of one program whose states are measured.
+
+    Attributes:
+        program: of the extension.
+        numbers: of its slots, ``(rows, width)``.
+        reads: (qubit, bit of the value that is shown).
+        first: the job's index of the first row, the key of its stream.
+    """
+
+    program: _cpu.StackProgram
+    numbers: NDArray[np.complex128]
+    reads: Reads
+    first: int
+
+
+def sample_stacks(stacks: Sequence[StackRows], seed: int, shots: int, memory: bool, threads: int) -> list[Drawn]:
+    """The outcomes of every row, ``shots`` each; a row depends on its numbers, the seed and its index alone.
+
+    A shot gives the first basis state whose cumulative probability exceeds the next number of the row's stream.
+    """
+    native, forms = [], []
+    for stack in stacks:
+        qubits, reads = _keys(stack.reads)
+        native.append((stack.program, stack.numbers, qubits, stack.first))
+        forms += [reads] * len(stack.numbers)
+    ends, keys, counts, order = _cpu.sample_stacks(native, seed_words(seed), shots, memory, threads)
+    orders = order.reshape(len(forms), shots) if memory else [None] * len(forms)
+    begin, drawn = 0, []
+    for end, reads, own in zip(ends, forms, orders, strict=True):
+        drawn.append(Drawn(keys[begin:end], counts[begin:end], reads, own))
+        begin = end
+    return drawn
+
+
+@lru_cache(maxsize=32)
+def _keys(reads: Reads) -> tuple[list[int], Reads]:
+    """The measured qubits ascending, whose values make a key, and (bit of a key, bit of a value)."""
+    qubits = sorted({qubit for qubit, _ in reads})
+    return qubits, tuple([(qubits.index(qubit), bit) for qubit, bit in reads])

@@ -157,7 +157,7 @@ def test_an_error_in_the_run_comes_out_of_result_with_its_traceback(monkeypatch)
         raise EngineError("the kernel broke")
 
     monkeypatch.setattr("qsim_ozaki.cpu.CpuEngine.run_step", broken)
-    job = OzakiBackend().run(bell())
+    job = OzakiBackend().run(bell().remove_final_measurements(inplace=False))
     with pytest.raises(EngineError, match="the kernel broke") as caught:
         job.result()
     assert "in broken" in "".join(traceback.format_exception(caught.value))

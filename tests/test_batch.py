@@ -1,12 +1,8 @@
 """Rows of parameters in one run: right, independent, reproducible, on executors, fast."""
 
-import multiprocessing
-import os
 import pickle
-import threading
 import time
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
-from pathlib import Path
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -22,9 +18,6 @@ from qiskit.result import Result
 
 from qsim_ozaki import OzakiBackend
 from qsim_ozaki.errors import CancelledError, EngineError, LoweringError, OptionError, TimeLimitError
-
-STATM = Path("/proc/self/statm")
-SLACK = 1 if os.environ.get("QSIM_OZAKI_TIMED") else 2  # the gate's machine does other things at the same time
 
 
 def ansatz(num_qubits, reps=1):
@@ -178,51 +171,6 @@ def test_rows_of_dynamic_circuits(rng):
     assert_follows(result.get_counts(2), {"00": np.cos(0.55) ** 2, "11": np.sin(0.55) ** 2})
 
 
-@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
-@pytest.mark.parametrize("pool", ["threads", "fork", "spawn"])
-def test_executors_give_the_same_rows(rng, pool):
-    circuit = ansatz(3).measure_all(inplace=False)
-    circuit.metadata = {"cannot be sent": threading.Lock()}
-    wide = ansatz(14).measure_all(inplace=False)
-    binds = [rows_of(rng, circuit, 9), rows_of(rng, wide, 2)]
-    backend = OzakiBackend(seed_simulator=4)
-    here = backend.run([circuit, wide], parameter_binds=binds, memory=True).result()
-    seen = []
-    executor = (
-        ThreadPoolExecutor(2)
-        if pool == "threads"
-        else ProcessPoolExecutor(2, mp_context=multiprocessing.get_context(pool))
-    )
-    with executor:
-        job = backend.run(
-            [circuit, wide],
-            parameter_binds=binds,
-            memory=True,
-            executor=executor,
-            progress=lambda done, rows: seen.append((done, rows)),
-        )
-        there = job.result()
-    assert [there.get_memory(i) for i in range(11)] == [here.get_memory(i) for i in range(11)]
-    assert there.results[3].header["metadata"] is circuit.metadata
-    assert seen == [(done, 11) for done in range(1, 12)]
-
-
-def fail(*_):
-    raise RuntimeError("a worker's own trouble")
-
-
-def test_a_failing_part_fails_the_job(monkeypatch, rng):
-    import qsim_ozaki.workers
-
-    circuit = ansatz(2)
-    monkeypatch.setattr(qsim_ozaki.workers, "run_part", fail)
-    with ThreadPoolExecutor(2) as executor:
-        job = OzakiBackend().run(circuit, parameter_binds=rows_of(rng, circuit, 5), executor=executor)
-        with pytest.raises(RuntimeError, match="own trouble"):
-            job.result()
-    assert job.status() is JobStatus.ERROR
-
-
 def long_circuit():
     circuit = QuantumCircuit(16, 16)
     for _ in range(60):
@@ -290,81 +238,6 @@ def test_many_threads_share_a_backend(rng):
 
     with ThreadPoolExecutor(8) as pool:
         assert all(counts == want for counts in pool.map(one, range(40)))
-
-
-def resident_bytes():
-    return int(STATM.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-
-
-@pytest.mark.skipif(not STATM.exists(), reason="needs /proc")
-def test_t44_memory_stays_flat_over_many_runs(rng):
-    runs = int(os.environ.get("QSIM_OZAKI_RUNS", "600"))
-    backend = OzakiBackend(shots=50)
-    circuit = ansatz(4).measure_all(inplace=False)
-    values = rows_of(rng, circuit, 2)
-
-    def some(count):
-        for _ in range(count):
-            backend.run([bell(), circuit], parameter_binds=[None, values]).result().get_counts()
-
-    some(runs // 3)
-    before = resident_bytes()
-    some(runs)
-    assert resident_bytes() < 1.05 * before
-
-
-def test_t45_a_thousand_circuits_in_one_call(rng):
-    circuit = ansatz(4).measure_all(inplace=False)
-    circuits = [circuit.assign_parameters(row) for row in rows_of(rng, circuit, 1000)]
-    OzakiBackend().run(circuits[:10], shots=10).result()
-    before = resident_bytes()
-    result = OzakiBackend().run(circuits, shots=10).result()
-    assert resident_bytes() - before < 100 << 20
-    assert len(result.results) == 1000
-
-
-def best_seconds(call, repeats=5):
-    """Processor time of the fastest of several calls: others who use the machine count less than in wall time."""
-    times = []
-    for _ in range(repeats):
-        start = time.process_time()
-        call()
-        times.append(time.process_time() - start)
-    return min(times)
-
-
-def test_t62_a_thousand_rows_are_ten_times_as_fast_as_a_loop_on_aer(rng):
-    aer = pytest.importorskip("qiskit_aer").AerSimulator(method="statevector", max_parallel_threads=1)
-    circuit = ansatz(10, reps=2).measure_all(inplace=False)
-    values = rows_of(rng, circuit, 1000)
-    backend = OzakiBackend(threads=1)
-    some = values[:20]
-
-    def loop():
-        for row in some:
-            aer.run(circuit.assign_parameters(row), shots=1000).result().get_counts()
-
-    ours = best_seconds(lambda: backend.run(circuit, parameter_binds=values, shots=1000).result().get_counts(), 3)
-    assert ours / 1000 < best_seconds(loop, 3) / 20 / 10 * SLACK
-
-
-def test_t63_overhead_of_small_circuits():
-    circuits = [bell() for _ in range(300)]
-    backend = OzakiBackend(threads=1)
-    batch = best_seconds(lambda: backend.run(circuits, shots=100).result()) / 300
-    single = best_seconds(lambda: backend.run(circuits[0], shots=100).result(), 30)
-    print(f"{1e3 * batch:.3f} ms in a batch, {1e3 * single:.3f} ms alone")
-    assert batch < 0.3e-3 * SLACK
-    assert single < 1e-3 * SLACK
-
-
-def test_t64_a_million_shots_of_22_qubits_with_memory(rng):
-    circuit = QuantumCircuit(22)
-    circuit.h(range(22))
-    circuit.measure_all()
-    backend = OzakiBackend(seed_simulator=1)
-    seconds = best_seconds(lambda: backend.run(circuit, shots=10**6, memory=True).result(), 3)
-    assert seconds < 1 * SLACK
 
 
 @pytest.mark.parametrize("sizes", [[5], [1, 0, 4], [2, 3], []])

@@ -56,19 +56,19 @@ RULES = {
     ),
     "workers": ({"batch", "engine", "stack", "cost", "errors"}, {"qiskit"}),
     "batch": (
-        {"bindings", "template", "stack", "prepare", "execute", "readout", "engine", "sampling", "saving", "vectors"}
+        {"bindings", "template", "stack", "prepare", "execute", "engine", "sampling", "saving", "vectors"}
         | {"cost", "ops"},
         {"numpy", "qiskit"},
     ),
-    "result": (set(), {"qiskit"}),
+    "result": ({"sampling"}, {"qiskit"}),
     "bindings": ({"errors"}, {"numpy", "qiskit"}),
     "template": ({"angles", "slots", "code", "op_list", "gates", "ops", "errors"}, {"numpy", "qiskit"}),
     "angles": ({"gates"}, {"numpy"}),
     "slots": ({"gates", "ops", "_cpu"}, {"numpy", "qiskit"}),
-    "stack": ({"code", "op_list", "ops", "cpu", "_cpu"}, {"numpy"}),
+    "stack": ({"code", "cost", "op_list", "ops", "sampling", "cpu", "_cpu"}, {"numpy"}),
     "prepare": (
         {"lower", "link", "code", "execute", "readout", "saving", "plan", "explain", "cost", "ops", "instructions"}
-        | {"errors"},
+        | {"result", "sampling", "errors"},
         {"numpy", "qiskit"},
     ),
     "job": ({"errors"}, {"qiskit"}),

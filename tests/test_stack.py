@@ -1,5 +1,6 @@
 """Stacks of states and their adjoint sweep, Pauli strings: against matrices written out in full."""
 
+from collections import Counter
 from functools import reduce
 
 import numpy as np
@@ -8,9 +9,11 @@ from random_ops import data_of, random_op, random_state
 from reference import apply_op, apply_ops, op_matrix, tolerance, zero_state
 
 import qsim_ozaki._cpu as _cpu
+from qsim_ozaki import sampling
 from qsim_ozaki.op_list import OpList
 from qsim_ozaki.ops import Kind, Op
-from qsim_ozaki.stack import run_stack, sample_stack, stack_program
+from qsim_ozaki.sampling import seed_words
+from qsim_ozaki.stack import StackRows, run_stack, sample_stacks, stack_program
 
 PAULIS = {"I": np.eye(2), "X": [[0, 1], [1, 0]], "Y": [[0, -1j], [1j, 0]], "Z": [[1, 0], [0, -1]]}
 
@@ -151,10 +154,41 @@ def test_pauli_strings_on_states_of_several_chunks(rng, count):
     assert np.vdot(state, moved[0]).real == pytest.approx(weights @ want, abs=1e-13)
 
 
-def test_samples_of_a_stack_are_those_of_each_state(rng):
-    states = np.stack([random_state(rng, 6) for _ in range(4)])
-    uniforms = rng.random((4, 200))
-    together = sample_stack(states, uniforms, 2)
-    for state, own, samples in zip(states, uniforms, together, strict=True):
+@pytest.mark.parametrize("seed", [0, 1, 2**31, 2**32, 2**63 - 1, 2**64 + 5, 2**200 + 17])
+def test_streams_are_numpys(seed):
+    for index in (0, 1, 999, 2**32 - 1, 2**32 + 3):
+        wanted = sampling.stream(seed, (index,)).random(300)
+        np.testing.assert_array_equal(_cpu.uniforms(seed_words(seed), seed_words(index), 300), wanted)
+
+
+@pytest.mark.parametrize("num_qubits", [1, 2, 3, 5, 8, 13])
+@pytest.mark.parametrize("memory", [False, True])
+def test_shots_of_a_stack_are_those_of_each_state(rng, num_qubits, memory):
+    shots, seed, first = 300, 2**40 + 3, 7
+    placed, _, rows, _ = slotted(rng, [random_op(rng, num_qubits, max_targets=3) for _ in range(10)], 4)
+    program = stack_program(num_qubits, [placed])
+    measured = rng.permutation(num_qubits)[: rng.integers(1, num_qubits + 1)].tolist()
+    reads = tuple((qubit, 2 * place) for place, qubit in enumerate([*measured, measured[0]]))
+    stacks = [StackRows(program, rows[:1], reads, first), StackRows(program, rows[1:], reads, first + 1)]
+    found = sample_stacks(stacks, seed, shots, memory, 2)
+    for index, state in enumerate(run_stack(program, num_qubits, rows, 1)):
         cumulative = np.cumsum(np.abs(state) ** 2)
-        np.testing.assert_array_equal(samples, np.searchsorted(cumulative, own * cumulative[-1], side="right"))
+        uniforms = sampling.stream(seed, (first + index,)).random(shots)
+        samples = np.searchsorted(cumulative, uniforms * cumulative[-1], side="right")
+        values = [sum((int(sample) >> qubit & 1) << bit for qubit, bit in reads) for sample in samples]
+        assert found[index].integers() == Counter(values)
+        assert found[index].hexadecimal() == Counter(map(hex, values))
+        if memory:
+            assert found[index].memory() == list(map(hex, values))
+        else:
+            assert found[index].order is None
+
+
+def test_a_state_that_is_almost_a_basis_state_is_sampled(rng):
+    """All but 1e-30 of the norm in one state, the last amplitudes zero: no shot leaves it, none is lost."""
+    tiny = Op(Kind.UNITARY, (1,), np.array([[1, -1e-15], [1e-15, 1]], complex))
+    flip = Op(Kind.PERMUTATION, (0,), np.ones(2, complex), permutation=np.array([1, 0]))
+    program = stack_program(3, [OpList.of([flip, tiny])])
+    reads = ((0, 0), (1, 1), (2, 2))
+    found = sample_stacks([StackRows(program, np.empty((1, 0), complex), reads, 0)], 5, 1000, False, 1)
+    assert found[0].integers() == {1: 1000}

@@ -4,8 +4,10 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
+#include <algorithm>
 #include <complex>
 #include <cstddef>
+#include <vector>
 
 namespace qsim {
 
@@ -22,6 +24,13 @@ nb::ndarray<nb::numpy, T, nb::ndim<1>> make_array(std::size_t size) {
     T* data = new T[size];
     nb::capsule owner(data, [](void* p) noexcept { delete[] static_cast<T*>(p); });
     return nb::ndarray<nb::numpy, T, nb::ndim<1>>(data, {size}, owner);
+}
+
+template <class T>
+nb::ndarray<nb::numpy, T, nb::ndim<1>> as_array(const std::vector<T>& values) {
+    auto out = make_array<T>(values.size());
+    std::copy(values.begin(), values.end(), out.data());
+    return out;
 }
 
 void bind_ops(nb::module_& m);

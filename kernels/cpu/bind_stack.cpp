@@ -2,10 +2,10 @@
 #include <nanobind/stl/vector.h>
 
 #include "bind.hpp"
-#include "measure.hpp"
 #include "parallel.hpp"
 #include "pauli.hpp"
-#include "stack.hpp"
+#include "stack_sample.hpp"
+#include "stream.hpp"
 
 using namespace nanobind::literals;
 
@@ -56,14 +56,29 @@ void sum(Stack<const complex_t> states, MaskIn x, MaskIn z, RealIn weights, Stac
     });
 }
 
-void sample(Stack<const complex_t> states, Stack<const double> uniforms, Stack<std::int64_t> out, int threads) {
-    const index_t rows = states.shape(0), shots = uniforms.shape(1);
-    const int num_qubits = 63 - __builtin_clzll(states.shape(1));
-    nb::gil_scoped_release release;
-    parallel_chunks(rows, rows > 1 ? threads : 1, [&](index_t row, int) {
-        sample_states(states.data() + (row << num_qubits), num_qubits, uniforms.data() + row * shots, shots,
-                            out.data() + row * shots, rows > 1 ? 1 : threads);
-    });
+// `stacks`: (program, values, qubits, first) each, as StackRows.
+nb::tuple sample(nb::list stacks, const std::vector<std::uint32_t>& seed, index_t shots, bool memory, int threads) {
+    std::vector<StackRows> rows;
+    std::vector<Stack<const complex_t>> values;
+    for (nb::handle item : stacks) {
+        const auto stack = nb::cast<nb::tuple>(item);
+        values.push_back(nb::cast<Stack<const complex_t>>(stack[1]));
+        rows.push_back({nb::cast<const StackProgram*>(stack[0]), values.back().data(), values.back().shape(1),
+                        values.back().shape(0), nb::cast<index_t>(stack[3]), nb::cast<std::vector<int>>(stack[2])});
+    }
+    StackShots shots_of;
+    {
+        nb::gil_scoped_release release;
+        shots_of = sample_rows(rows, seed, shots, memory, threads);
+    }
+    return nb::make_tuple(shots_of.ends, as_array(shots_of.keys), as_array(shots_of.counts), as_array(shots_of.order));
+}
+
+nb::object uniforms(const std::vector<std::uint32_t>& seed, const std::vector<std::uint32_t>& key, std::size_t count) {
+    auto out = make_array<double>(count);
+    Stream stream(seed, key);
+    for (std::size_t k = 0; k < count; ++k) out.data()[k] = stream.uniform();
+    return nb::cast(out);
 }
 
 }  // namespace
@@ -78,7 +93,9 @@ void bind_stacks(nb::module_& m) {
     m.def("pauli_expectations", &expectations<double>, "states"_a, "x"_a, "z"_a, "out"_a, "threads"_a);
     m.def("pauli_expectations", &expectations<float>, "states"_a, "x"_a, "z"_a, "out"_a, "threads"_a);
     m.def("pauli_sum", &sum, "states"_a, "x"_a, "z"_a, "weights"_a, "out"_a, "threads"_a);
-    m.def("sample_stack", &sample, "states"_a, "uniforms"_a, "out"_a, "threads"_a);
+    m.def("sample_stacks", &sample, "stacks"_a, "seed"_a, "shots"_a, "memory"_a, "threads"_a,
+          "(ends, keys, counts, order) of the shots of all rows; see stack_sample.hpp.");
+    m.def("uniforms", &uniforms, "seed"_a, "key"_a, "count"_a, "Numbers of a stream; see stream.hpp.");
     m.attr("STACK_TILE") = kStackTile;
     m.attr("SLOT_NAME") = kSlotName;
 }

@@ -1,5 +1,6 @@
 // isa.hpp -- the tile loop: gather, sweeps, scatter. Included once per instruction set, which defines QSIM_ISA and
 // QSIM_VECTOR_BYTES.
+#include "stack_dense.hpp"
 #include "stack_overlap.hpp"
 #include "tile_dense.hpp"
 #include "tile_move.hpp"

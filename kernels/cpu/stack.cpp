@@ -45,6 +45,13 @@ void multiply_pair(const double* data, bool diagonal, std::complex<double>* prod
     }
 }
 
+// Mask of the positions that an operator reads or changes.
+std::uint32_t positions(const StackOp& op) {
+    std::uint32_t mask = op.control_mask;
+    for (int j = 0; j < op.num_inner; ++j) mask |= 1u << op.inner[j];
+    return mask;
+}
+
 }  // namespace
 
 StackProgram::StackProgram(int num_qubits, std::vector<int> tile) : num_qubits_(num_qubits), tile_(std::move(tile)) {
@@ -121,25 +128,41 @@ void StackProgram::append(StackOp op, const std::vector<int>& targets) {
         pending_[op.inner[0]].push_back(op);
         return;
     }
-    for (int position = 0; position < bits_; ++position) {
-        bool used = op.control_mask >> position & 1;
-        for (int j = 0; j < op.num_inner; ++j) used |= op.inner[j] == position;
-        if (used) close(position);
-    }
-    steps_.push_back({static_cast<int>(chained_.size()), static_cast<int>(chained_.size()) + 1});
+    for (int position = 0; position < bits_; ++position)
+        if (positions(op) >> position & 1) close(position);
+    steps_.push_back({static_cast<int>(chained_.size()), static_cast<int>(chained_.size()) + 1, 0});
     chained_.push_back(op);
 }
 
 void StackProgram::close(int position) {
     auto& waiting = pending_[position];
     if (waiting.empty()) return;
-    steps_.push_back({static_cast<int>(chained_.size()), static_cast<int>(chained_.size() + waiting.size())});
+    steps_.push_back({static_cast<int>(chained_.size()), static_cast<int>(chained_.size() + waiting.size()), 0});
     chained_.insert(chained_.end(), waiting.begin(), waiting.end());
     waiting.clear();
 }
 
 void StackProgram::finish() {
     for (int position = 0; position < bits_; ++position) close(position);
+    // What comes first on its position comes first of all, lowest positions first: the state grows with them.
+    std::uint32_t seen = 0;
+    std::vector<Step> first, rest;
+    for (const Step& step : steps_) {
+        const std::uint32_t mask = positions(chained_[step.begin]);
+        const bool alone = !(mask & (mask - 1)) && !chained_[step.begin].num_outer && !chained_[step.begin].outer_mask;
+        (alone && !(mask & seen) ? first : rest).push_back(step);
+        seen |= mask;
+    }
+    std::sort(first.begin(), first.end(), [this](const Step& a, const Step& b) {
+        return positions(chained_[a.begin]) < positions(chained_[b.begin]);
+    });
+    first.insert(first.end(), rest.begin(), rest.end());
+    steps_ = std::move(first);
+    int bits = kStackMinTile;
+    for (Step& step : steps_) {
+        while (positions(chained_[step.begin]) >> bits) ++bits;
+        step.bits = bits;
+    }
 }
 
 void StackProgram::apply_step(const Step& step, const double* row, const StackTile& tile, double* scratch) const {
@@ -161,18 +184,23 @@ void StackProgram::apply_step(const Step& step, const double* row, const StackTi
     tile_kernels().stack.apply(whole, reinterpret_cast<const double*>(product), nullptr, false, tile, scratch);
 }
 
+void StackProgram::prepare(const std::complex<double>* row, const StackTile& tile, double* scratch) const {
+    std::fill_n(tile.re, tile_size(), 0.0);
+    std::fill_n(tile.im, tile_size(), 0.0);
+    tile.re[0] = 1;
+    for (const Step& step : steps_)
+        apply_step(step, reinterpret_cast<const double*>(row), {tile.re, tile.im, step.bits, tile.base}, scratch);
+}
+
 void StackProgram::run(const std::complex<double>* values, index_t width, index_t rows, std::complex<double>* states,
                        int threads) const {
     if (!whole() || width < width_) throw std::invalid_argument("a stack runs whole states with all their numbers");
-    const index_t size = index_t{1} << bits_, amplitudes = index_t{1} << num_qubits_;
+    const index_t size = tile_size(), amplitudes = index_t{1} << num_qubits_;
     AlignedVector<double> room(6 * size * std::max(threads, 1));
     parallel_chunks(rows, threads, [&](index_t r, int thread) {
         double* own = room.data() + 6 * size * thread;
         const StackTile tile{own, own + size, bits_, 0};
-        std::fill(own, own + 2 * size, 0.0);
-        tile.re[0] = 1;
-        const double* row = reinterpret_cast<const double*>(values + r * width);
-        for (const Step& step : steps_) apply_step(step, row, tile, own + 2 * size);
+        prepare(values + r * width, tile, own + 2 * size);
         std::complex<double>* out = states + r * amplitudes;
         for (index_t i = 0; i < amplitudes; ++i) out[i] = {tile.re[i], tile.im[i]};
     });

@@ -22,7 +22,11 @@ class StackProgram {
     // No operator comes after this; run() and overlaps() come after it.
     void finish();
 
-    // states[r] = the operators in order on |0...0>, with row r of `values` ((rows, width)). The tile is the whole state.
+    // tile = the operators in order on |0...0>, with the numbers of one row. The tile is the whole state; `scratch` holds
+    // four times 2^tile_bits() numbers.
+    void prepare(const std::complex<double>* row, const StackTile& tile, double* scratch) const;
+
+    // states[r] = the same with row r of `values` ((rows, width)).
     void run(const std::complex<double>* values, index_t width, index_t rows, std::complex<double>* states, int threads) const;
 
     // Walks back: undoes the operators on kets and bras, last one first, and writes for each one with numbers of the row
@@ -33,10 +37,15 @@ class StackProgram {
     int num_qubits() const { return num_qubits_; }
     index_t width() const { return width_; }
     bool whole() const { return outer_.empty(); }
+    int tile_bits() const { return bits_; }
+    index_t tile_size() const { return index_t{1} << bits_; }
 
   private:
     // Operators done as one: a product of 2x2 matrices on one position, or a single operator.
-    struct Step { int begin, end; };
+    struct Step {
+        int begin, end;
+        int bits;  // positions that may not be 0 any more once it is done: the state starts as |0...0>
+    };
     void append(StackOp op, const std::vector<int>& targets);
     void close(int position);
     const double* data_of(const StackOp& op, const double* row) const { return (op.slot ? row : data_.data()) + 2 * op.offset; }

@@ -204,15 +204,5 @@ static inline void apply_groups(const StackOp& op, const double* data, const std
     }
 }
 
-static void stack_apply(const StackOp& op, const double* data, const std::int64_t* indices, bool adjoint,
-                        const StackTile& tile, double* scratch) {
-    if ((tile.base & op.outer_mask) != op.outer_value) return;
-    switch (op.type) {
-        case StackType::kDiagonal: return apply_diagonal(op, data, adjoint, tile, scratch);
-        case StackType::kPair: return apply_pair(op, data, adjoint, tile);
-        default: return apply_groups(op, data, indices, adjoint, tile, scratch);
-    }
-}
-
 }  // namespace QSIM_ISA
 }  // namespace qsim
