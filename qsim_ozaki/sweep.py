@@ -25,7 +25,6 @@ from typing import Any, BinaryIO
 
 import numpy as np
 from qiskit import QuantumCircuit, qpy
-from qiskit.result import Counts
 from qiskit.result.models import ExperimentResult
 
 from qsim_ozaki import sampling
@@ -33,6 +32,7 @@ from qsim_ozaki.backend import OzakiBackend
 from qsim_ozaki.batch import Unit, make_units
 from qsim_ozaki.errors import QsimError
 from qsim_ozaki.jsonable import to_jsonable
+from qsim_ozaki.result import counts_of
 from qsim_ozaki.workers import Work, stream_all
 
 PARENT_POLL_SECONDS = 1.0
@@ -132,7 +132,8 @@ def run_sweep(
 
     Args:
         sweep: what is to run.
-        path: JSON lines; with the ending ``.parquet`` the lines are in a file beside it until all are done.
+        path: JSON lines; with the ending ``.parquet`` the lines are in a file beside it until all are done, and the
+            file, once there, is the whole sweep.
         backend: its options are used; without a seed the rows' own is kept.
         processes: workers, 0 for none.
         progress: called with rows done and all rows.
@@ -140,13 +141,17 @@ def run_sweep(
     Raises:
         QsimError: the file holds another sweep, is no such file, or another process writes it.
     """
+    options = backend.merged_options({})
+    digest = _digest(sweep, options)
     parquet = path if path.suffix == ".parquet" else None
     if parquet is not None:
         _require_pyarrow()
         path = path.with_name(f"{path.name}.jsonl")
-    options = backend.merged_options({})
+        if parquet.exists():  # it is written when all rows are there
+            _check_parquet(parquet, digest, options["seed_simulator"])
+            path.unlink(missing_ok=True)
+            return 0
     units = make_units(sweep.circuits, list(sweep.rows), options)
-    digest = _digest(sweep, options)
     with path.open("a+b") as file:
         _lock(file, path)
         done, seed = _read_done(file, path, digest, options["seed_simulator"])
@@ -160,8 +165,8 @@ def run_sweep(
             if progress is not None:
                 progress(count, total)
         os.fsync(file.fileno())
-    if parquet is not None:
-        _write_parquet(path, parquet)
+        if parquet is not None:
+            _write_parquet(path, parquet)
     return sum(unit.num_rows for unit in todo)
 
 
@@ -206,15 +211,13 @@ def _missing(unit: Unit, done: set[int]) -> Iterator[Unit]:
 
 
 def _line(index: int, result: ExperimentResult, digest: str) -> bytes:
-    header = result.header
-    counts = Counts(result.data.counts, creg_sizes=header["creg_sizes"], memory_slots=header["memory_slots"])
     record = {
         "index": index,
-        "circuit": header["name"],
+        "circuit": result.header["name"],
         "parameters": result.metadata.get("parameters", {}),
         "shots": result.shots,
         "seed": result.seed,
-        "counts": dict(counts),
+        "counts": dict(counts_of(result)),
         "seconds": result.metadata["measured_seconds"],
         "sweep": digest,
     }
@@ -252,12 +255,31 @@ def _read_done(file: BinaryIO, path: Path, digest: str, seed: int | None) -> tup
             index, of, own = int(record["index"]), record["sweep"], int(record["seed"])
         except (ValueError, KeyError, TypeError) as error:
             raise QsimError(f"{path}, line {number}: not a row of a sweep. Give another --output.") from error
-        if of != digest or (seed is not None and own != seed):
-            what = "of other circuits, parameters, shots or precision" if of != digest else f"with seed {own}"
-            raise QsimError(f"{path} holds rows {what}. Give another --output, or remove it.")
+        _check_same(path, (of, own), (digest, seed))
         seed = own
         done.add(index)
     return done, sampling.fresh_seed() if seed is None else seed
+
+
+def _check_same(path: Path, found: tuple[str, int], wanted: tuple[str, int | None]) -> None:
+    """Refuses rows of another (sweep, seed) than is wanted; a seed of None is any."""
+    if found[0] == wanted[0] and wanted[1] in (None, found[1]):
+        return
+    other = "of other circuits, parameters, shots or precision" if found[0] != wanted[0] else f"with seed {found[1]}"
+    raise QsimError(f"{path} holds rows {other}. Give another --output, or remove it.")
+
+
+def _check_parquet(path: Path, digest: str, seed: int | None) -> None:
+    """Refuses a file that is not the finished one of this sweep."""
+    import pyarrow
+    import pyarrow.parquet
+
+    try:
+        rows = pyarrow.parquet.read_table(path, columns=["sweep", "seed"]).slice(0, 1).to_pylist()
+        found = rows[0]["sweep"], rows[0]["seed"]
+    except (OSError, pyarrow.ArrowException, LookupError) as error:
+        raise QsimError(f"{path}: not the rows of a sweep. Give another --output, or remove it.") from error
+    _check_same(path, found, (digest, seed))
 
 
 def _require_pyarrow() -> None:
@@ -284,7 +306,10 @@ def _write_parquet(lines: Path, path: Path) -> None:
         | {"shots": integers, "seed": integers, "counts": pyarrow.map_(pyarrow.string(), integers)}
         | {"seconds": reals, "sweep": pyarrow.string()}
     )
-    unfinished = path.with_name(f"{path.name}.part")
-    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(records, schema), unfinished)
+    unfinished = path.with_name(f"{path.name}.part")  # so that a break leaves the file whole or not there at all
+    with unfinished.open("wb") as file:
+        pyarrow.parquet.write_table(pyarrow.Table.from_pylist(records, schema), file)
+        file.flush()
+        os.fsync(file.fileno())
     unfinished.replace(path)
-    lines.unlink()
+    lines.unlink(missing_ok=True)

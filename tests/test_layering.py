@@ -16,7 +16,10 @@ RULES = {
         {"backend", "source", "compare", "bench", "bench_report", "doctor", "jsonable", "plots", "sweep", "errors"},
         {"typer", "rich", "qiskit"},
     ),
-    "sweep": ({"backend", "batch", "workers", "jsonable", "sampling", "errors"}, {"numpy", "pyarrow", "qiskit"}),
+    "sweep": (
+        {"backend", "batch", "workers", "jsonable", "result", "sampling", "errors"},
+        {"numpy", "pyarrow", "qiskit"},
+    ),
     "doctor": (
         {"backend", "gradient", "engine", "cpu", "cpu_calibrate", "explain", "errors", "_cpu"},
         {"numpy", "qiskit"},

@@ -26,6 +26,12 @@ ROWS = 500
 
 
 def records(path):
+    if path.suffix == ".parquet":
+        import pyarrow.parquet
+
+        maps = ("counts", "parameters")
+        table = pyarrow.parquet.read_table(path).to_pylist()
+        return [{key: dict(value) if key in maps else value for key, value in row.items()} for row in table]
     return sorted((json.loads(line) for line in path.read_text().splitlines()), key=lambda record: record["index"])
 
 
@@ -147,7 +153,45 @@ def test_parquet(tmp_path):
     assert [row["index"] for row in table] == [0, 1]
     want = OzakiBackend(seed_simulator=1, shots=30).run([bell(), bell()]).result().get_counts()
     assert [dict(row["counts"]) for row in table] == want
-    assert not out.with_name("out.parquet.jsonl").exists()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out.parquet"]
+
+
+def test_a_finished_parquet_file_is_kept(tmp_path):
+    pytest.importorskip("pyarrow")
+    out = tmp_path / "out.parquet"
+    sweep = make_sweep([bell()], [])
+    assert run_sweep(sweep, out, OzakiBackend(seed_simulator=1, shots=30)) == 1
+    whole = out.read_bytes()
+    out.with_name("out.parquet.jsonl").write_bytes(b"left by a kill between the two")
+    assert run_sweep(sweep, out, OzakiBackend(shots=30)) == 0
+    assert out.read_bytes() == whole
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out.parquet"]
+    with pytest.raises(QsimError, match=r"out.parquet holds rows of other circuits, parameters, shots or precision"):
+        run_sweep(sweep, out, OzakiBackend(shots=31))
+    with pytest.raises(QsimError, match=r"out.parquet holds rows with seed 1"):
+        run_sweep(sweep, out, OzakiBackend(seed_simulator=2, shots=30))
+    out.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(QsimError, match=r"out.parquet: not the rows of a sweep"):
+        run_sweep(sweep, out, OzakiBackend(shots=30))
+
+
+def test_a_break_while_parquet_is_written_loses_nothing(tmp_path, monkeypatch):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    out = tmp_path / "out.parquet"
+    sweep = make_sweep([bell(), bell()], [])
+
+    def broken(table, where):
+        where.write(b"PAR1 and half of the rest")
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(parquet, "write_table", broken)
+        with pytest.raises(KeyboardInterrupt):
+            run_sweep(sweep, out, OzakiBackend(seed_simulator=1, shots=30))
+    assert not out.exists()
+    assert run_sweep(sweep, out, OzakiBackend(shots=30)) == 0
+    assert [row["seed"] for row in parquet.read_table(out).to_pylist()] == [1, 1]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out.parquet"]
 
 
 def _installed(name):
@@ -156,8 +200,10 @@ def _installed(name):
     return importlib.util.find_spec(name) is not None
 
 
-@pytest.mark.parametrize("processes", [0, 2])
-def test_a_killed_batch_resumes_without_losing_or_doubling_a_row(tmp_path, rng, processes):
+@pytest.mark.parametrize(("processes", "ending"), [(0, "jsonl"), (2, "jsonl"), (0, "parquet")])
+def test_a_killed_batch_resumes_without_losing_or_doubling_a_row(tmp_path, rng, processes, ending):
+    if ending == "parquet":
+        pytest.importorskip("pyarrow")
     circuit = efficient_su2(13, reps=1, parameter_prefix="a")
     names = [parameter.name for parameter in circuit.parameters]
     rows = [dict(zip(names, row, strict=True)) for row in rng.uniform(-3, 3, (ROWS, len(names))).round(3).tolist()]
@@ -177,17 +223,17 @@ def test_a_killed_batch_resumes_without_losing_or_doubling_a_row(tmp_path, rng, 
         ]
         return [*start, "--shots", "10", "--seed", "9", "--processes", str(processes), "--output", str(out)]
 
-    undisturbed, killed = tmp_path / "undisturbed.jsonl", tmp_path / "killed.jsonl"
+    undisturbed, killed = tmp_path / "undisturbed.jsonl", tmp_path / f"killed.{ending}"
     begin = time.monotonic()
     subprocess.run(command(undisturbed), check=True, capture_output=True)
     seconds = time.monotonic() - begin
-    for _ in range(KILLS if not processes else max(1, KILLS // 4)):
+    for _ in range(KILLS if not processes and ending == "jsonl" else max(1, KILLS // 4)):
         killed.unlink(missing_ok=True)
         with subprocess.Popen(command(killed), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as running:
             time.sleep(rng.uniform(0.3, 1) * seconds)
             running.send_signal(signal.SIGKILL)
         subprocess.run(command(killed), check=True, capture_output=True)
-        assert len(killed.read_text().splitlines()) == ROWS
+        assert len(records(killed)) == ROWS
         assert same(killed) == same(undisturbed)
 
 
