@@ -21,9 +21,8 @@ from qiskit.result.models import ExperimentResult
 from qsim_ozaki import sampling
 from qsim_ozaki.bindings import Values, one_per_circuit, parameter_rows
 from qsim_ozaki.cost import Device
-from qsim_ozaki.engine import Engine
+from qsim_ozaki.engine import Engine, StackWork
 from qsim_ozaki.execute import Execution, Tally, execute
-from qsim_ozaki.ops import Save
 from qsim_ozaki.prepare import Prepared, experiment, prepare, request
 from qsim_ozaki.saving import Result as Saved
 from qsim_ozaki.stack import (
@@ -32,7 +31,6 @@ from qsim_ozaki.stack import (
     StackRows,
     is_stackable,
     is_unplanned,
-    run_stack,
     sample_stacks,
     stack_program,
     stack_seconds,
@@ -174,7 +172,7 @@ def is_stacked(prepared: Prepared, options: dict[str, Any], engine: Engine, has_
         has_slots: whether parametric gates are slots, to be filled for many rows.
     """
     code = prepared.code
-    if engine.name != "cpu" or options["arithmetic"] == "emulated":
+    if code.num_qubits > engine.stack_qubits or options["arithmetic"] == "emulated":
         return False
     if (code.measures and options["shots"] is None) or _shots(prepared, options) > sampling.SHOTS_PER_BLOCK:
         return False
@@ -203,11 +201,10 @@ def _stacked(units: list[Unit], setting: Setting) -> Iterator[ExperimentResult]:
         return
     setting.check()
     start = time.perf_counter()
-    stacks = [_stack(unit) for unit in units]
+    stacks, saved = _stacks(units, setting)
     options = setting.options
     measured = [stack for stack in stacks if stack.reads]
     drawn = iter(sample_stacks(measured, setting.seed, options["shots"] or 0, options["memory"], setting.threads))
-    saved = [_saved(unit, stack, setting) for unit, stack in zip(units, stacks, strict=True)]
     seconds = (time.perf_counter() - start) / sum(unit.num_rows for unit in units)
     asked = request(units[0].prepared, options, setting.seed, units[0].first, setting.device)  # what all have in common
     for unit, stack, states in zip(units, stacks, saved, strict=True):
@@ -218,11 +215,37 @@ def _stacked(units: list[Unit], setting: Setting) -> Iterator[ExperimentResult]:
             yield _with_parameters(experiment(unit.prepared, done, asked, setting.engine.name), unit, values)
 
 
-def _stack(unit: Unit) -> StackRows:
+def _stacks(units: list[Unit], setting: Setting) -> tuple[list[StackRows], list[list[dict[str, Saved]]]]:
+    """What is to be sampled, and the saved vectors of each row by label.
+
+    On the CPU a state that is not saved is made where it is sampled; elsewhere all of them in one go.
+    """
+    stacks: list[StackRows] = []
+    works: list[StackWork | None] = []
+    for unit in units:
+        code = unit.prepared.code
+        numbers = NO_NUMBERS if unit.template is None else unit.template.data(unit.values)
+        reads = _shown(code.reads, unit.prepared.layout)
+        here = setting.engine.name == "cpu"
+        program = stack_program(code.num_qubits, [segment.ops for segment in code.segments]) if here and reads else None
+        stacks.append(StackRows(program, numbers, reads, unit.first))
+        works.append(StackWork(code.num_qubits, code.joined_ops(), numbers) if code.saves or not here else None)
+    made = iter(setting.engine.run_stacks([work for work in works if work is not None], setting.options["precision"]))
+    saved: list[list[dict[str, Saved]]] = []
+    for index, (unit, work) in enumerate(zip(units, works, strict=True)):
+        states = None if work is None else next(made)
+        if states is not None and stacks[index].program is None:
+            stacks[index] = replace(stacks[index], numbers=states.astype(np.complex128, copy=False))
+        saved.append(_by_label(unit, states))
+    return stacks, saved
+
+
+def _by_label(unit: Unit, states: NDArray[np.complexfloating] | None) -> list[dict[str, Saved]]:
     code = unit.prepared.code
-    program = stack_program(code.num_qubits, [segment.ops for segment in code.segments])
-    numbers = NO_NUMBERS if unit.template is None else unit.template.data(unit.values)
-    return StackRows(program, numbers, _shown(code.reads, unit.prepared.layout), unit.first)
+    if not code.saves or states is None:
+        return [{}] * unit.num_rows
+    (save,) = code.saves
+    return [{save.label: Saved("statevector", reordered(state, save.qubits))} for state in states]
 
 
 @lru_cache(maxsize=32)
@@ -230,19 +253,6 @@ def _shown(reads: Reads, layout: tuple[int, ...]) -> Reads:
     """(qubit, place in the value) of (qubit, bit), where ``layout`` says which bit is shown at each place."""
     qubit_of = {bit: qubit for qubit, bit in reads}
     return tuple([(qubit_of[bit], place) for place, bit in enumerate(layout) if bit in qubit_of])
-
-
-def _saved(unit: Unit, stack: StackRows, setting: Setting) -> list[dict[str, Saved]]:
-    """The saved vector of each row, by label."""
-    code = unit.prepared.code
-    save = code.items[-1] if code.items else None
-    if not isinstance(save, Save):
-        return [{}] * unit.num_rows
-    states = run_stack(stack.program, code.num_qubits, stack.numbers, setting.threads)
-    kind = np.complex128 if setting.options["precision"] == "double" else np.complex64
-    return [
-        {save.label: Saved("statevector", reordered(state, save.qubits).astype(kind, copy=False))} for state in states
-    ]
 
 
 def _with_parameters(result: ExperimentResult, unit: Unit, values: NDArray[np.float64]) -> ExperimentResult:

@@ -102,6 +102,16 @@ class Code:
         """In order."""
         return tuple(item for item in self.items if isinstance(item, Save))
 
+    def joined_ops(self) -> OpList:
+        """The operators of all segments in order."""
+        segments = self.segments
+        if len(segments) == 1:
+            return segments[0].ops
+        joined = OpList()
+        for segment in segments:
+            joined.extend(segment.ops)
+        return joined
+
     def collapses_at(self, index: int) -> bool:
         """Whether the item at ``index`` draws an outcome from the state."""
         item = self.items[index]

@@ -17,8 +17,9 @@ import qsim_ozaki._cpu as _cpu
 from qsim_ozaki import cpu_calibrate, ozaki
 from qsim_ozaki.cost import Device, amplitude_bytes
 from qsim_ozaki.cpu_program import tile_program
-from qsim_ozaki.engine import ColumnChecks, State, collapse_masks
+from qsim_ozaki.engine import ColumnChecks, StackWork, State, collapse_masks
 from qsim_ozaki.errors import CapacityError
+from qsim_ozaki.op_list import OpList
 from qsim_ozaki.ops import EMPTY, DenseBlock, HadamardPass, Kind, Op, Path, Prepare, Step, TilePass
 
 Qubits: TypeAlias = tuple[int, ...]
@@ -147,6 +148,23 @@ class CpuEngine:
     def collapse(self, state: State, qubits: Sequence[int], outcome: int, scale: float) -> None:
         """Zeroes the amplitudes whose ``qubits[j]`` is not bit j of ``outcome``, multiplies the others by ``scale``."""
         _native(state).collapse(*collapse_masks(qubits, outcome), scale, self.threads)
+
+    @property
+    def stack_qubits(self) -> int:
+        """Qubits of the widest state that stays in a second-level cache, scratch included."""
+        return int(_cpu.STACK_TILE)
+
+    def run_stacks(self, works: Sequence[StackWork], precision: str) -> list[NDArray[np.complexfloating]]:
+        """Each work's final states, ``(rows, 2**num_qubits)``; rows are shared out among the threads."""
+        out: list[NDArray[np.complexfloating]] = []
+        for work in works:
+            program = _cpu.StackProgram(work.num_qubits, list(range(work.num_qubits)))
+            program.add(OpList.of(work.ops).native)
+            program.finish()
+            states = np.empty((len(work.numbers), 1 << work.num_qubits), complex)
+            program.run(np.ascontiguousarray(work.numbers), states, self.threads)
+            out.append(states if precision == "double" else states.astype(np.complex64))
+        return out
 
 
 def create(threads: int = 0, max_memory_bytes: int = 0) -> CpuEngine:

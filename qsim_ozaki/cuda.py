@@ -16,8 +16,9 @@ from qsim_ozaki import cuda_calibrate, cuda_dense, cuda_measure, jit
 from qsim_ozaki.cost import Device, amplitude_bytes
 from qsim_ozaki.cuda_ozaki import EmulatedBlock
 from qsim_ozaki.cuda_program import SHAPES
+from qsim_ozaki.cuda_stack import MAX_STACK_QUBITS, THREADS, split_rows, stack_tables
 from qsim_ozaki.cuda_tiles import INSTANCES, Compiler, tile_launch
-from qsim_ozaki.engine import ColumnChecks, State, collapse_masks
+from qsim_ozaki.engine import ColumnChecks, StackWork, State, collapse_masks
 from qsim_ozaki.errors import CapacityError, EngineError
 from qsim_ozaki.ops import EMPTY, ComplexArray, DenseBlock, HadamardPass, Kind, Op, Path, Prepare, Step, TilePass
 
@@ -63,6 +64,7 @@ class CudaEngine:
         properties = cupy.cuda.runtime.getDeviceProperties(self.device_id)
         self.device_name = properties["name"].decode()
         self.num_processors = int(properties["multiProcessorCount"])
+        self.shared_bytes = int(properties["sharedMemPerBlockOptin"])
         self.architecture = jit.nearest_architecture(int(cupy.cuda.Device().compute_capability))
         self._programs: OrderedDict[tuple[int, int, str], tuple[Step, list[Any]]] = OrderedDict()
         self._shared: dict[int, int] = {}
@@ -143,6 +145,21 @@ class CudaEngine:
         mask, wanted = collapse_masks(qubits, outcome)
         args = (own.amps, np.uint64(own.amps.size), np.uint64(mask), np.uint64(wanted), np.float64(scale))
         self.launch("collapse", INSTANCES[own.precision], own.amps.size // 256, 256, args)
+
+    @property
+    def stack_qubits(self) -> int:
+        """Qubits of the widest state of which two copies fit a block's shared memory, in double precision."""
+        return min(MAX_STACK_QUBITS, (self.shared_bytes // (2 * amplitude_bytes("double"))).bit_length() - 1)
+
+    def run_stacks(self, works: Sequence[StackWork], precision: str) -> list[NDArray[np.complexfloating]]:
+        """Each work's final states, ``(rows, 2**num_qubits)``: all of them in one launch."""
+        tables, kind = stack_tables(works), DTYPES[precision]
+        out = self.cupy.empty(tables.num_amps, kind)
+        records = (tables.blocks.view(np.uint8), tables.steps.view(np.uint8), tables.data.astype(kind), tables.sources)
+        args = [self.cupy.asarray(table) for table in (*records, tables.values.astype(kind))]
+        shared_bytes = 2 * tables.block_amps * amplitude_bytes(precision)
+        self.launch("stack_run", INSTANCES[precision], len(tables.blocks), THREADS, (*args, out), shared_bytes)
+        return split_rows(out.get(), works)
 
     def run_step(self, state: State, step: Step) -> None:
         """Does ``step`` in place."""

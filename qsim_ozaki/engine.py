@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from qsim_ozaki.cost import Device
 from qsim_ozaki.errors import EngineError
-from qsim_ozaki.ops import Step
+from qsim_ozaki.ops import Op, Step
 
 
 @dataclass(slots=True)
@@ -34,6 +34,21 @@ class ColumnChecks:
         """Takes in the checks of one more block."""
         self.redone += redone
         self.residual = max(self.residual, residual)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StackWork:
+    """Rows of one program on few qubits, run side by side.
+
+    Attributes:
+        num_qubits: of each state.
+        ops: in order; those called `_cpu.SLOT_NAME` get their numbers from each row.
+        numbers: of the slots, ``(rows, width)``.
+    """
+
+    num_qubits: int
+    ops: Sequence[Op]
+    numbers: NDArray[np.complex128]
 
 
 class State(Protocol):
@@ -85,6 +100,13 @@ class Engine(Protocol):
 
     def collapse(self, state: State, qubits: Sequence[int], outcome: int, scale: float) -> None:
         """Zeroes the amplitudes whose ``qubits[j]`` is not bit j of ``outcome``, multiplies the others by ``scale``."""
+
+    @property
+    def stack_qubits(self) -> int:
+        """Qubits of the widest states that `run_stacks` takes."""
+
+    def run_stacks(self, works: Sequence[StackWork], precision: str) -> list[NDArray[np.complexfloating]]:
+        """Each work's final states from |0...0>, ``(rows, 2**num_qubits)``, as new host arrays."""
 
 
 def collapse_masks(qubits: Sequence[int], outcome: int) -> tuple[int, int]:

@@ -52,6 +52,7 @@ KERNELS: dict[str, Kernel] = {
     "marginal": Kernel("measure.cu", "marginal"),
     "find_sample": Kernel("measure.cu", "find_sample"),
     "collapse": Kernel("measure.cu", "collapse"),
+    "stack_run": Kernel("stack.cu", "stack_run"),
     "block_gather": Kernel("block_gather.cu", "block_gather"),
     "block_scatter": Kernel("block_gather.cu", "block_scatter"),
     "dense_block": Kernel(

@@ -99,13 +99,13 @@ class StackRows:
     """Rows of one program whose states are measured.
 
     Attributes:
-        program: of the extension.
-        numbers: of its slots, ``(rows, width)``.
+        program: of the extension; None where the states are there already.
+        numbers: of its slots, ``(rows, width)``; or the states, ``(rows, 2**num_qubits)``.
         reads: (qubit, bit of the value that is shown).
         first: the job's index of the first row, the key of its stream.
     """
 
-    program: _cpu.StackProgram
+    program: _cpu.StackProgram | None
     numbers: NDArray[np.complex128]
     reads: Reads
     first: int

@@ -1,7 +1,9 @@
-// What a generated tile kernel needs of CUDA, on the host: one block at a time, one std::thread per thread.
+// What tile and stack kernels need of CUDA, on the host: one block at a time, one std::thread per thread.
 #pragma once
 #include <barrier>
 #include <cmath>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <thread>
 #include <vector>
@@ -55,4 +57,15 @@ void launch(int blocks, int threads, Kernel kernel) {
             });
         for (auto& thread : running) thread.join();
     }
+}
+
+// The file `name` as an array.
+template <class T> std::vector<T> read(const char* name) {
+    std::FILE* file = std::fopen(name, "rb");
+    std::fseek(file, 0, SEEK_END);
+    std::vector<T> out((std::ftell(file) + sizeof(T) - 1) / sizeof(T));
+    std::rewind(file);
+    if (std::fread(out.data(), 1, out.size() * sizeof(T), file) == 0) return {};
+    std::fclose(file);
+    return out;
 }

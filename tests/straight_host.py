@@ -13,16 +13,6 @@ HERE = Path(__file__).parent
 MAIN = """
 #include "cuda_on_host.hpp"
 #include "pass.cu"
-#include <cstdio>
-template <class T> std::vector<T> read(const char* name) {
-    std::FILE* file = std::fopen(name, "rb");
-    std::fseek(file, 0, SEEK_END);
-    std::vector<T> out((std::ftell(file) + sizeof(T) - 1) / sizeof(T));
-    std::rewind(file);
-    if (std::fread(out.data(), 1, out.size() * sizeof(T), file) == 0) return {};
-    std::fclose(file);
-    return out;
-}
 int main(int, char** argv) {
     auto state = read<amp_t>("state"), tables = read<amp_t>("tables");
     index_t tickets = 0;

@@ -121,7 +121,10 @@ RULES = {
     "explain": ({"cost", "op_list", "ops"}, set()),
     "fuse": ({"op_list", "ops"}, set()),
     "pairs": ({"ops"}, {"numpy"}),
-    "cpu": ({"cpu_calibrate", "cpu_program", "engine", "cost", "ozaki", "ops", "errors", "_cpu"}, {"numpy"}),
+    "cpu": (
+        {"cpu_calibrate", "cpu_program", "engine", "cost", "ozaki", "op_list", "ops", "errors", "_cpu"},
+        {"numpy"},
+    ),
     "cpu_calibrate": ({"cpu_program", "cost", "ops", "_cpu"}, {"numpy", "platformdirs"}),
     "cpu_program": ({"op_list", "ops", "_cpu"}, set()),
     "cuda": (
@@ -132,6 +135,7 @@ RULES = {
             "cuda_measure",
             "cuda_calibrate",
             "cuda_ozaki",
+            "cuda_stack",
             "engine",
             "cost",
             "jit",
@@ -140,6 +144,7 @@ RULES = {
         },
         {"numpy", "cupy"},
     ),
+    "cuda_stack": ({"engine", "ops", "_cpu"}, {"numpy"}),
     "cuda_calibrate": ({"cuda_program", "cost", "jit", "ops"}, {"numpy", "platformdirs"}),
     "cuda_ozaki": ({"cuda_dense", "ozaki", "moduli", "ops", "errors"}, {"numpy"}),
     "cuda_measure": ({"cuda_dense", "jit"}, {"numpy"}),

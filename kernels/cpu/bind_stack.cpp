@@ -56,14 +56,15 @@ void sum(Stack<const complex_t> states, MaskIn x, MaskIn z, RealIn weights, Stac
     });
 }
 
-// `stacks`: (program, values, qubits, first) each, as StackRows.
+// `stacks`: (program or None, values, qubits, first) each, as StackRows.
 nb::tuple sample(nb::list stacks, const std::vector<std::uint32_t>& seed, index_t shots, bool memory, int threads) {
     std::vector<StackRows> rows;
     std::vector<Stack<const complex_t>> values;
     for (nb::handle item : stacks) {
         const auto stack = nb::cast<nb::tuple>(item);
         values.push_back(nb::cast<Stack<const complex_t>>(stack[1]));
-        rows.push_back({nb::cast<const StackProgram*>(stack[0]), values.back().data(), values.back().shape(1),
+        const bool made = stack[0].is_none();  // the values are the states
+        rows.push_back({made ? nullptr : nb::cast<const StackProgram*>(stack[0]), values.back().data(), values.back().shape(1),
                         values.back().shape(0), nb::cast<index_t>(stack[3]), nb::cast<std::vector<int>>(stack[2])});
     }
     StackShots shots_of;

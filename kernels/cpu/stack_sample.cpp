@@ -95,13 +95,21 @@ RowShots distinct(const std::vector<std::uint32_t>& counts, index_t shots) {
     return out;
 }
 
+int qubits_of(const StackRows& rows) {
+    return rows.program ? rows.program->num_qubits() : 63 - __builtin_clzll(rows.width);
+}
+
+index_t tile_size(const StackRows& rows) { return rows.program ? rows.program->tile_size() : rows.width; }
+
 RowShots sample_row(const StackRows& rows, index_t row, const Stream& stream, index_t shots, std::uint16_t* order, Worker& own) {
-    const StackProgram& program = *rows.program;
-    const int num_qubits = program.num_qubits(), count = static_cast<int>(rows.qubits.size());
-    const index_t size = program.tile_size();
-    const StackTile tile{own.room.data(), own.room.data() + size, program.tile_bits(), 0};
-    program.prepare(rows.values + row * rows.width, tile, own.room.data() + 2 * size);
-    own.distribution.set(tile.re, tile.im, num_qubits);
+    const int num_qubits = qubits_of(rows), count = static_cast<int>(rows.qubits.size());
+    const index_t size = tile_size(rows);
+    const std::complex<double>* numbers = rows.values + row * rows.width;
+    double *re = own.room.data(), *im = re + size;
+    if (rows.program) rows.program->prepare(numbers, {re, im, rows.program->tile_bits(), 0}, im + size);
+    else
+        for (index_t i = 0; i < size; ++i) re[i] = numbers[i].real(), im[i] = numbers[i].imag();
+    own.distribution.set(re, im, num_qubits);
     own.counts.assign(index_t{1} << num_qubits, 0);
     draw(stream, shots, order, own);
     if (count == num_qubits) return distinct(own.counts, shots);
@@ -120,9 +128,11 @@ StackShots sample_rows(const std::vector<StackRows>& all, const std::vector<std:
     std::vector<std::pair<const StackRows*, index_t>> places;
     index_t widest = 0;
     for (const StackRows& rows : all) {
-        if (!rows.program->whole() || rows.width < rows.program->width())
+        if (rows.program && (!rows.program->whole() || rows.width < rows.program->width()))
             throw std::invalid_argument("a stack runs whole states with all their numbers");
-        widest = std::max(widest, rows.program->tile_size());
+        if (!rows.program && (!rows.width || rows.width & (rows.width - 1) || qubits_of(rows) > kStackTile))
+            throw std::invalid_argument("states of a stack have a power of two of amplitudes, few enough for a tile");
+        widest = std::max(widest, tile_size(rows));
         for (index_t row = 0; row < rows.rows; ++row) places.emplace_back(&rows, row);
     }
     std::vector<Worker> workers(std::max(threads, 1));

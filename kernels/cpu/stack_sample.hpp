@@ -1,4 +1,4 @@
-// stack_sample.hpp -- shots of the final states of stack programs: each state is made in the cache, measured there and forgotten.
+// stack_sample.hpp -- shots of many small states: those of stack programs are made in the cache, measured there and forgotten.
 #pragma once
 
 #include <complex>
@@ -8,9 +8,9 @@
 
 namespace qsim {
 
-// Some rows of one program.
+// Some rows of one program, or states that are there already.
 struct StackRows {
-    const StackProgram* program;
+    const StackProgram* program;         // nullptr: `values` are the states
     const std::complex<double>* values;  // (rows, width)
     index_t width, rows;
     index_t first;            // the job's index of the first row: with the seed it fixes the row's random numbers
