@@ -7,15 +7,15 @@ evaluates no angle.
 from __future__ import annotations
 
 import numpy as np
-from qiskit.circuit import Gate
+from qiskit.circuit import Operation
 
 import qsim_ozaki._cpu as _cpu
 from qsim_ozaki.gates import GATES
 from qsim_ozaki.ops import Kind, Op
 
 
-class SlotGate(Gate):  # type: ignore[misc]
-    """Stands in a circuit for a gate of the table with parametric angles.
+class SlotGate(Operation):  # type: ignore[misc]
+    """Stands in a circuit for a gate of the table with parametric angles; not a `Gate`, which costs ten times as much.
 
     Args:
         offset: of its first number in a row of numbers.
@@ -24,8 +24,12 @@ class SlotGate(Gate):  # type: ignore[misc]
         ctrl_state: as Qiskit's, None for all ones.
     """
 
+    __slots__ = ("gate", "name", "num_clbits", "num_qubits", "offset", "slot_ctrl_state")
+
     def __init__(self, offset: int, gate: str, num_qubits: int, ctrl_state: int | None) -> None:
-        super().__init__(f"slot_{gate}", num_qubits, [])
+        self.name = f"slot_{gate}"
+        self.num_qubits = num_qubits
+        self.num_clbits = 0
         self.offset = offset
         self.gate = gate
         self.slot_ctrl_state = ctrl_state

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 from qiskit import QuantumCircuit
-from qiskit.circuit import ControlledGate, Parameter, ParameterExpression
+from qiskit.circuit import CircuitInstruction, ControlledGate, Parameter, ParameterExpression
 from qiskit.circuit.library import GlobalPhaseGate
 from qiskit.exceptions import QiskitError
 
@@ -80,6 +80,55 @@ class Slot:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class SlotGroup:
+    """The slots of one gate, as arrays: what their angles are and where their data goes.
+
+    Attributes:
+        gate: its name in the gate table.
+        constants: of the affine angles, ``(slots, angles)``.
+        terms: (parameters' places, factors), ``(slots, angles)`` each, of the first, second, ... term of every angle.
+        expressions: (slot, angle, expression) of those that are not affine.
+        columns: of a row of numbers: the data of one slot after the other.
+    """
+
+    gate: str
+    constants: NDArray[np.float64]
+    terms: tuple[tuple[NDArray[np.int64], NDArray[np.float64]], ...]
+    expressions: tuple[tuple[int, int, ParameterExpression], ...]
+    columns: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, slots: Sequence[Slot]) -> SlotGroup:
+        """The group of ``slots``, all of one gate."""
+        angles = [slot.angles for slot in slots]
+        terms = []
+        for number in range(max((len(angle.terms) for each in angles for angle in each), default=0)):
+            chosen = [[(*angle.terms, *[(0, 0.0)] * (number + 1))[number] for angle in each] for each in angles]
+            terms.append((np.array(chosen)[..., 0].astype(np.int64), np.array(chosen)[..., 1]))
+        return cls(
+            slots[0].gate,
+            np.array([[angle.constant for angle in each] for each in angles]),
+            tuple(terms),
+            tuple(
+                (slot, index, angle.expression)
+                for slot, each in enumerate(angles)
+                for index, angle in enumerate(each)
+                if angle.expression is not None
+            ),
+            np.concatenate([np.arange(slot.offset, slot.offset + slot.size) for slot in slots]),
+        )
+
+    def data(self, values: Values, parameters: Sequence[Parameter]) -> NDArray[np.complex128]:
+        """What belongs in ``columns`` at each row; a row does not depend on the others."""
+        angles = np.repeat(self.constants[None], len(values), axis=0)
+        for places, factors in self.terms:
+            angles += factors * values[:, places]
+        for slot, index, expression in self.expressions:
+            angles[:, slot, index] = _evaluated(expression, values, parameters)
+        return gate_rows(self.gate, angles.reshape(-1, angles.shape[-1])).reshape(len(values), -1)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Template:
     """What a circuit's slots hold at each row of parameters; it can be sent to another process.
 
@@ -88,26 +137,20 @@ class Template:
         names: theirs.
         slots: by number.
         width: numbers of a row: the data of all slots.
+        groups: the slots by gate.
     """
 
     parameters: tuple[Parameter, ...]
     names: tuple[str, ...]
     slots: tuple[Slot, ...]
     width: int
+    groups: tuple[SlotGroup, ...]
 
     def data(self, values: Values) -> NDArray[np.complex128]:
-        """The slots' data at each row, ``(rows, width)``; gates of one kind are evaluated together."""
+        """The slots' data at each row, ``(rows, width)``."""
         out = np.empty((len(values), self.width), complex)
-        by_name: dict[str, list[Slot]] = {}
-        for slot in self.slots:
-            by_name.setdefault(slot.gate, []).append(slot)
-        for name, slots in by_name.items():
-            angles = np.stack(
-                [np.stack([a.at(values, self.parameters) for a in slot.angles], axis=1) for slot in slots], axis=1
-            )
-            data = gate_rows(name, angles.reshape(-1, angles.shape[-1])).reshape(len(values), len(slots), -1)
-            for index, slot in enumerate(slots):
-                out[:, slot.offset : slot.offset + slot.size] = data[:, index]
+        for group in self.groups:
+            out[:, group.columns] = group.data(values, self.parameters)
         return out
 
     def chain(self, values: Values, overlaps: NDArray[np.complex128]) -> Values:
@@ -148,7 +191,11 @@ def make_template(circuit: QuantumCircuit) -> tuple[QuantumCircuit, Template] | 
     except _NoSlotError:
         return None
     names = tuple(parameter.name for parameter in builder.parameters)
-    return slotted, Template(builder.parameters, names, tuple(builder.slots), builder.width)
+    by_gate: dict[str, list[Slot]] = {}
+    for slot in builder.slots:
+        by_gate.setdefault(slot.gate, []).append(slot)
+    groups = tuple(SlotGroup.of(slots) for slots in by_gate.values())
+    return slotted, Template(builder.parameters, names, tuple(builder.slots), builder.width, groups)
 
 
 class _NoSlotError(Exception):
@@ -186,12 +233,16 @@ class _Builder:
                     on = [qubit_of[qubit] for qubit in instruction.qubits]
                     out.append(instruction.operation, on, [clbit_of[bit] for bit in instruction.clbits])
                 continue
-            operation = instruction.operation
             on = [qubit_of[qubit] for qubit in instruction.qubits]
-            found = _table_gate(operation)
+            found: tuple[GateRow, Any, int | None] | None
+            if instruction.is_standard_gate() and instruction.name in GATES:
+                found = GATES[instruction.name], instruction, None
+            else:
+                operation = instruction.operation
+                found = _table_gate(operation)
             if found is not None:
                 row, gate, ctrl_state = found
-                out.append(self.slot(row, gate.params, len(on), ctrl_state), on)
+                out._append(CircuitInstruction(self.slot(row, gate.params, len(on), ctrl_state), on))
                 continue
             definition = _definition(operation)
             self.phase(definition.global_phase, out)
