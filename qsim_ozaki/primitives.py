@@ -16,6 +16,7 @@ from qiskit.primitives.containers import BitArray, DataBin, EstimatorPubLike, Sa
 from qiskit.primitives.containers.estimator_pub import EstimatorPub
 from qiskit.primitives.containers.sampler_pub import SamplerPub
 from qiskit.providers import JobStatus
+from qiskit.result.models import ExperimentResultData
 
 from qsim_ozaki import sampling
 from qsim_ozaki.averages import average_pub
@@ -23,6 +24,7 @@ from qsim_ozaki.backend import OzakiBackend
 from qsim_ozaki.errors import MixedStateError, OptionError
 from qsim_ozaki.estimate import Estimation, estimate_pub
 from qsim_ozaki.job import OzakiJob
+from qsim_ozaki.result import DrawnData
 
 SmallBits = NDArray[np.uint8]
 
@@ -182,8 +184,7 @@ class SamplerV2(BaseSamplerV2):  # type: ignore[misc]
         sizes: dict[str, int] = {}
         for result in self._backend.results([circuit], binds, options, first=stream[1], check=check):
             registers = result.header["creg_sizes"]
-            memory = getattr(result.data, "memory", None) or ["0x0"] * pub.shots  # a circuit that measures nothing
-            bits = _bits(memory, sum(size for _, size in registers))
+            bits = _bits(result.data, pub.shots, sum(size for _, size in registers))
             start = 0
             for name, size in registers:
                 sizes[name] = size
@@ -198,8 +199,13 @@ class SamplerV2(BaseSamplerV2):  # type: ignore[misc]
         return SamplerPubResult(DataBin(**arrays, shape=shape), metadata)
 
 
-def _bits(memory: list[str], width: int) -> SmallBits:
-    """Bit j of each hexadecimal value in column j, ``(shots, width)``."""
+def _bits(data: ExperimentResultData, shots: int, width: int) -> SmallBits:
+    """Bit j of each shot's value in column j, ``(shots, width)``."""
+    if isinstance(data, DrawnData):
+        return data.drawn.bits(width)
+    memory = getattr(data, "memory", None)
+    if not memory:  # a circuit that measures nothing
+        return np.zeros((shots, width), np.uint8)
     count = -(-width // 8)
     distinct = {value: np.frombuffer(int(value, 16).to_bytes(count, "little"), np.uint8) for value in set(memory)}
     table = np.array([distinct[value] for value in memory])

@@ -128,6 +128,11 @@ class Drawn:
         label = dict(zip(self.keys.tolist(), _cpu.value_labels(self.keys, self.reads, []), strict=True))
         return list(map(label.__getitem__, self.order.tolist()))
 
+    def bits(self, width: int) -> NDArray[np.uint8]:
+        """Bit j of each shot's value in column j, ``(shots, width)``."""
+        assert self.order is not None, "no memory was asked for"
+        return _bit_columns(self.reads, width)[self.order]
+
     def count_bits(self, counts: dict[str, int], sizes: tuple[int, ...]) -> None:
         """Writes into ``counts`` how often each string of bits came: registers of ``sizes`` apart, the first last."""
         width = len({bit for bit, _ in self.reads})
@@ -135,6 +140,16 @@ class Drawn:
             counts.update(zip(_cpu.bit_labels(self.keys, self.reads, sizes), self.counts.tolist(), strict=True))
         else:
             _cpu.count_labels(counts, _bit_table(width, self.reads, sizes), self.keys, self.counts)
+
+
+@lru_cache(maxsize=32)
+def _bit_columns(reads: tuple[tuple[int, int], ...], width: int) -> NDArray[np.uint8]:
+    """The value's bits of each key, ``(keys, width)``."""
+    keys = np.arange(1 << len({key_bit for key_bit, _ in reads}))
+    table = np.zeros((keys.size, width), np.uint8)
+    for key_bit, bit in reads:
+        table[:, bit] = keys >> key_bit & 1
+    return table
 
 
 @lru_cache(maxsize=32)

@@ -77,7 +77,7 @@ RULES = {
     "job": ({"errors"}, {"qiskit"}),
     "options": ({"engine", "sampling", "errors"}, {"numpy", "qiskit"}),
     "averages": ({"backend", "instructions", "observables"}, {"numpy", "qiskit"}),
-    "primitives": ({"averages", "backend", "estimate", "job", "sampling", "errors"}, {"numpy", "qiskit"}),
+    "primitives": ({"averages", "backend", "estimate", "job", "result", "sampling", "errors"}, {"numpy", "qiskit"}),
     "estimate": (
         {"evaluate", "observables", "stack", "prepare", "plan", "engine", "sampling", "gates", "ops"},
         {"numpy", "qiskit"},

@@ -180,6 +180,10 @@ def test_shots_of_a_stack_are_those_of_each_state(rng, num_qubits, memory):
         assert found[index].hexadecimal() == Counter(map(hex, values))
         if memory:
             assert found[index].memory() == list(map(hex, values))
+            width = 2 * num_qubits + 2
+            np.testing.assert_array_equal(
+                found[index].bits(width), [[v >> j & 1 for j in range(width)] for v in values]
+            )
         else:
             assert found[index].order is None
 
