@@ -81,7 +81,7 @@ class OzakiResult(Result):  # type: ignore[misc]
 
 def counts_of(result: ExperimentResult) -> Counts:
     """The `Counts` of one row that this package made and that has counts."""
-    if isinstance(result.data, DrawnData):
+    if isinstance(result.data, DrawnData) and "counts" not in result.data.__dict__:  # where they may have been changed
         return DrawnCounts(result.data.drawn, result.header)
     return _formatted(result.data.counts, result.header)
 

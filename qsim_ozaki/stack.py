@@ -125,7 +125,9 @@ def sample_stacks(stacks: Sequence[StackRows], seed: int, shots: int, memory: bo
     orders = order.reshape(len(forms), shots) if memory else [None] * len(forms)
     begin, drawn = 0, []
     for end, reads, own in zip(ends, forms, orders, strict=True):
-        drawn.append(Drawn(keys[begin:end], counts[begin:end], reads, own))
+        # copies, so that who keeps one row does not keep them all
+        order_copy = None if own is None else own.copy()
+        drawn.append(Drawn(keys[begin:end].copy(), counts[begin:end].copy(), reads, order_copy))
         begin = end
     return drawn
 

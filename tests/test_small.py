@@ -12,6 +12,7 @@ from distribution import assert_follows
 from qiskit import ClassicalRegister, QuantumCircuit, QuantumRegister
 from qiskit.circuit.library import efficient_su2
 from qiskit.quantum_info import Statevector, random_unitary
+from qiskit.result import marginal_counts
 from random_circuits import random_circuit
 
 from qsim_ozaki import OzakiBackend, sampling
@@ -121,6 +122,16 @@ def test_results_that_are_not_written_out_can_be_copied(rng):
     without = OzakiBackend().run(bell()).result().results[0].data
     assert not hasattr(without, "memory")
     assert not hasattr(without, "anything")
+
+
+def test_counts_that_somebody_changed_are_shown(rng):
+    result = OzakiBackend(seed_simulator=1).run([measured(rng, 5), bell()], shots=300, memory=True).result()
+    marginal = marginal_counts(result, [0])
+    for index in range(2):
+        wanted = Counter(text[-1] for text in result.get_memory(index))
+        assert marginal.get_counts(index) == wanted
+    result.results[1].data.counts = {"0x2": 5}
+    assert result.get_counts(1) == {"10": 5}
 
 
 def test_many_shots_of_a_small_circuit_follow_its_distribution():
