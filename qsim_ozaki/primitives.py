@@ -179,7 +179,7 @@ class SamplerV2(BaseSamplerV2):  # type: ignore[misc]
         circuit, given, shape = pub.circuit, pub.parameter_values, pub.parameter_values.shape
         rows = given.as_array(circuit.parameters).reshape(given.size, circuit.num_parameters)
         options = {"memory": True, "shots": pub.shots, "seed_simulator": stream[0]}
-        binds = rows if circuit.num_parameters else None
+        binds = rows if circuit.num_parameters or shape else None
         pieces: dict[str, list[SmallBits]] = {}
         sizes: dict[str, int] = {}
         for result in self._backend.results([circuit], binds, options, first=stream[1], check=check):
