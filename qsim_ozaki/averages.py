@@ -6,7 +6,6 @@ In: an estimator pub, a backend. Out: values. It samples nothing.
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +14,7 @@ from qiskit.quantum_info import SparsePauliOp
 
 from qsim_ozaki.backend import OzakiBackend
 from qsim_ozaki.instructions import save_expectation_value
-from qsim_ozaki.observables import LETTERS, labelled
+from qsim_ozaki.observables import labelled, pauli_strings
 
 
 def average_pub(pub: EstimatorPub, backend: OzakiBackend, check: Callable[[], None]) -> NDArray[np.float64]:
@@ -31,12 +30,7 @@ def average_pub(pub: EstimatorPub, backend: OzakiBackend, check: Callable[[], No
     saving = circuit.copy()
     terms = labelled(pub.observables)
     for number, each in enumerate(terms):
-        strings = [
-            ("".join(letter for letter, _ in part), float(weight) * float(np.prod([share for _, share in part])))
-            for label, weight in each.items()
-            for part in product(*(LETTERS[letter] for letter in label))
-        ]
-        operator = SparsePauliOp.from_list(strings).simplify()
+        operator = SparsePauliOp.from_list(list(pauli_strings(each))).simplify()
         save_expectation_value(saving, operator, saving.qubits, label=f"observable {number}")
     binds = rows if circuit.num_parameters else None
     results = backend.results([saving], binds, {"shots": None, "memory": False, "seed_simulator": 0}, check=check)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -29,7 +29,7 @@ from qsim_ozaki.errors import LoweringError
 from qsim_ozaki.gates import build_target
 from qsim_ozaki.instructions import SAVES, SaveInstruction, SetStatevector
 from qsim_ozaki.job import OzakiJob
-from qsim_ozaki.options import BackendOptions, checked
+from qsim_ozaki.options import BackendOptions, check_run_arguments, checked
 from qsim_ozaki.prepare import Prepared, amplitude_updates, check_capacity, max_qubits, plan_options, prepare
 from qsim_ozaki.program_plan import ProgramPlan, plan_program
 from qsim_ozaki.result import OzakiResult
@@ -39,6 +39,8 @@ __all__ = ["Estimate", "OzakiBackend"]
 
 SHORT_JOB_UPDATES = 1 << 21  # less than a millisecond; a thread costs a tenth of one (EPYC, 2026-11)
 SHORT_JOB_SHOTS = 1 << 13
+
+RUN_ARGUMENTS = ("parameter_binds", "executor", "progress", "timeout")
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +166,8 @@ class OzakiBackend(BackendV2):  # type: ignore[misc]
             LoweringError: a circuit cannot be translated.
             CapacityError: a state does not fit.
         """
-        used = self.merged_options(options)
+        check_run_arguments(executor, progress, timeout)
+        used = self.merged_options(options, RUN_ARGUMENTS)
         circuits = [run_input] if isinstance(run_input, QuantumCircuit) else list(run_input)
         if not circuits:
             raise LoweringError("run() got no circuits. Pass a circuit or a list of at least one.")
@@ -207,9 +210,9 @@ class OzakiBackend(BackendV2):  # type: ignore[misc]
             predicted_seconds=planned.prediction.seconds,
         )
 
-    def merged_options(self, options: dict[str, Any]) -> dict[str, Any]:
-        """The backend's options, overridden by ``options``, which are checked."""
-        return dict(self._options.items()) | checked(options)
+    def merged_options(self, options: dict[str, Any], arguments: Sequence[str] = ()) -> dict[str, Any]:
+        """The backend's options, overridden by ``options``, which are checked; ``arguments`` as for `checked`."""
+        return dict(self._options.items()) | checked(options, arguments)
 
     def _planned(self, circuit: QuantumCircuit, options: dict[str, Any]) -> tuple[Prepared, ProgramPlan, Device]:
         used = self.merged_options(options)

@@ -17,7 +17,7 @@ import qsim_ozaki._cpu as _cpu
 from qsim_ozaki import cpu_calibrate, ozaki
 from qsim_ozaki.cost import Device, amplitude_bytes
 from qsim_ozaki.cpu_program import tile_program
-from qsim_ozaki.engine import ColumnChecks, StackWork, State, collapse_masks
+from qsim_ozaki.engine import ColumnChecks, StackWork, State, available_threads, collapse_masks
 from qsim_ozaki.errors import CapacityError
 from qsim_ozaki.op_list import OpList
 from qsim_ozaki.ops import EMPTY, DenseBlock, HadamardPass, Kind, Op, Path, Prepare, Step, TilePass
@@ -51,7 +51,8 @@ class CpuEngine:
 
     def device(self) -> Device:
         """The calibrated record of this machine."""
-        return cpu_calibrate.cpu_device(self.threads, self.max_memory_bytes or self._recent_memory_bytes())
+        free = self._recent_memory_bytes()
+        return cpu_calibrate.cpu_device(self.threads, min(free, self.max_memory_bytes or free))
 
     def _recent_memory_bytes(self) -> int:
         """`available_memory_bytes`, up to `MEMORY_READING_SECONDS` old: for planning; a large state asks anew."""
@@ -170,13 +171,6 @@ class CpuEngine:
 def create(threads: int = 0, max_memory_bytes: int = 0) -> CpuEngine:
     """The CPU engine on ``threads`` threads (0: all cores this process may use)."""
     return CpuEngine(threads, max_memory_bytes)
-
-
-def available_threads() -> int:
-    """Cores this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def available_memory_bytes() -> int:

@@ -18,7 +18,7 @@ from qsim_ozaki.cuda_ozaki import EmulatedBlock
 from qsim_ozaki.cuda_program import SHAPES
 from qsim_ozaki.cuda_stack import MAX_STACK_QUBITS, THREADS, split_rows, stack_tables
 from qsim_ozaki.cuda_tiles import INSTANCES, Compiler, tile_launch
-from qsim_ozaki.engine import ColumnChecks, StackWork, State, collapse_masks
+from qsim_ozaki.engine import ColumnChecks, StackWork, State, available_threads, collapse_masks
 from qsim_ozaki.errors import CapacityError, EngineError
 from qsim_ozaki.ops import EMPTY, ComplexArray, DenseBlock, HadamardPass, Kind, Op, Path, Prepare, Step, TilePass
 
@@ -59,6 +59,7 @@ class CudaEngine:
 
     def __init__(self, cupy: Any, max_memory_bytes: int = 0) -> None:
         self.cupy = cupy
+        self.threads = available_threads()
         self.max_memory_bytes = max_memory_bytes
         self.device_id = int(cupy.cuda.Device().id)
         properties = cupy.cuda.runtime.getDeviceProperties(self.device_id)

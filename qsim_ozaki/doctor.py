@@ -23,9 +23,9 @@ from qiskit.quantum_info import SparsePauliOp, Statevector, random_unitary
 
 import qsim_ozaki._cpu as _cpu
 from qsim_ozaki.backend import OzakiBackend
-from qsim_ozaki.cpu import available_memory_bytes, available_threads
+from qsim_ozaki.cpu import available_memory_bytes
 from qsim_ozaki.cpu_calibrate import processor
-from qsim_ozaki.engine import ENGINES
+from qsim_ozaki.engine import ENGINES, available_threads
 from qsim_ozaki.errors import QsimError
 from qsim_ozaki.explain import format_bytes
 from qsim_ozaki.gradient import expectation_gradient

@@ -6,6 +6,7 @@ In: an engine's name. Out: a ready engine. It may not plan, and imports an engin
 from __future__ import annotations
 
 import importlib
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -67,6 +68,7 @@ class Engine(Protocol):
     """Does steps. It decides nothing: tiles, paths and order come with the plan."""
 
     name: str
+    threads: int  # of the host, for what is computed there
 
     def device(self) -> Device:
         """The calibrated record that planning reads (measured once, then cached in a file)."""
@@ -107,6 +109,13 @@ class Engine(Protocol):
 
     def run_stacks(self, works: Sequence[StackWork], precision: str) -> list[NDArray[np.complexfloating]]:
         """Each work's final states from |0...0>, ``(rows, 2**num_qubits)``, as new host arrays."""
+
+
+def available_threads() -> int:
+    """Cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def collapse_masks(qubits: Sequence[int], outcome: int) -> tuple[int, int]:

@@ -20,7 +20,8 @@ from qsim_ozaki.cost import state_bytes
 from qsim_ozaki.errors import CapacityError, LoweringError
 from qsim_ozaki.evaluate import Evaluator, make_evaluator
 from qsim_ozaki.explain import format_bytes
-from qsim_ozaki.observables import Observable, applied, expectations, labelled
+from qsim_ozaki.observables import labelled
+from qsim_ozaki.pauli import Observable, applied, expectations
 from qsim_ozaki.plan import PlanOptions
 from qsim_ozaki.stack import num_threads, stack_program
 

@@ -1,24 +1,21 @@
-"""Observables as Pauli strings on a program's qubits, and their exact values on states.
+"""Qiskit's observables on the qubits of a program.
 
-In: Qiskit's observables. Out: masks and weights; values. It runs no circuit.
+In: observables as Qiskit's estimators take them, where a circuit's qubits lie. Out: sums of Pauli strings. It computes
+no value.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from qiskit.primitives.containers.observables_array import ObservablesArray
 
-import qsim_ozaki._cpu as _cpu
 from qsim_ozaki.errors import LoweringError
-
-Masks = NDArray[np.uint64]
-Real = NDArray[np.float64]
+from qsim_ozaki.pauli import Observable, placed, still
 
 MAX_PROJECTORS = 16  # in one term: each doubles its Pauli strings
 # letter: the Pauli strings that make it, with weights
@@ -27,21 +24,6 @@ LETTERS: dict[str, tuple[tuple[str, float], ...]] = {
     **{up: (("I", 0.5), (axis, 0.5)) for up, axis in zip("0+r", "ZXY", strict=True)},
     **{down: (("I", 0.5), (axis, -0.5)) for down, axis in zip("1-l", "ZXY", strict=True)},
 }
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Observable:
-    """A sum of Pauli strings: qubit q holds X where only ``x`` has its bit, Z where only ``z`` has it, Y where both.
-
-    Attributes:
-        x: uint64 ``(terms,)``.
-        z: uint64 ``(terms,)``.
-        weights: float64 ``(terms,)``.
-    """
-
-    x: Masks
-    z: Masks
-    weights: Real
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,36 +44,30 @@ class Frame:
         Raises:
             LoweringError: its width does not suit, or a term holds too many projectors.
         """
-        sums: dict[tuple[int, int], float] = {}
-        for label, weight in terms.items():
+        for label in terms:
             if len(label) != len(self.place):
                 raise LoweringError(
                     f"an observable is on {len(label)} qubits, its circuit on {len(self.place)}. Use one letter per "
                     f"qubit; after transpilation, observable.apply_layout(circuit.layout)."
                 )
-            if sum(len(LETTERS[letter]) > 1 for letter in label) > MAX_PROJECTORS:
-                raise LoweringError(
-                    f"term {label} holds more than {MAX_PROJECTORS} projectors. Write it as fewer, or as Pauli strings."
-                )
-            for part in product(*(LETTERS[letter] for letter in label)):
-                string = self._masks("".join(letter for letter, _ in part))
-                if string is not None:
-                    factor = float(np.prod([each for _, each in part]))
-                    sums[string] = sums.get(string, 0.0) + factor * float(weight)
-        x, z = zip(*sums, strict=True) if sums else ((), ())
-        return Observable(np.array(x, np.uint64), np.array(z, np.uint64), np.array(list(sums.values()), float))
+        measured = sum(1 << qubit for qubit in self.measured)
+        found = ((placed(string, self.place), weight) for string, weight in pauli_strings(terms))
+        return still((string, weight) for string, weight in found if not string.string[0] & measured)
 
-    def _masks(self, string: str) -> tuple[int, int] | None:
-        """(x, z) of one Pauli string, None where its value is 0 whatever the state of the other qubits."""
-        x = z = 0
-        for letter, place in zip(reversed(string), self.place, strict=True):
-            flips = letter in "XY"
-            if flips and (place < 0 or place in self.measured):
-                return None
-            if place >= 0:
-                x |= flips << place
-                z |= (letter in "YZ") << place
-        return x, z
+
+def pauli_strings(terms: Mapping[str, float]) -> Iterator[tuple[str, float]]:
+    """``terms`` in the letters ``IXYZ`` alone: a projector is half the identity and half a Pauli matrix.
+
+    Raises:
+        LoweringError: a term holds too many projectors.
+    """
+    for label, weight in terms.items():
+        if sum(len(LETTERS[letter]) > 1 for letter in label) > MAX_PROJECTORS:
+            raise LoweringError(
+                f"term {label} holds more than {MAX_PROJECTORS} projectors. Write it as fewer, or as Pauli strings."
+            )
+        for part in product(*(LETTERS[letter] for letter in label)):
+            yield "".join(letter for letter, _ in part), float(np.prod([share for _, share in part])) * float(weight)
 
 
 def labelled(observable: Any) -> list[Mapping[str, float]]:
@@ -99,58 +75,3 @@ def labelled(observable: Any) -> list[Mapping[str, float]]:
     array = observable if isinstance(observable, ObservablesArray) else ObservablesArray(observable)
     flat = array.ravel().tolist()
     return flat if isinstance(flat, list) else [flat]
-
-
-def expectations(states: NDArray[np.complexfloating], observables: Sequence[Observable], threads: int) -> Real:
-    """<state| observable |state> for each, ``(rows, observables)``; every Pauli string is evaluated once.
-
-    Args:
-        states: ``(rows, 2**num_qubits)``.
-        observables: on the states' qubits.
-        threads: the result is the same for any number.
-    """
-    number: dict[tuple[int, int], int] = {}
-    places = [
-        np.array([number.setdefault(key, len(number)) for key in zip(o.x.tolist(), o.z.tolist(), strict=True)], int)
-        for o in observables
-    ]
-    x, z = (np.array([key[part] for key in number], np.uint64) for part in (0, 1))
-    values = np.empty((len(states), len(number)))
-    if number:
-        _cpu.pauli_expectations(states, x, z, values, threads)
-    out = np.empty((len(states), len(observables)))
-    for index, (observable, place) in enumerate(zip(observables, places, strict=True)):
-        out[:, index] = (values[:, place] * observable.weights).sum(axis=1)
-    return out
-
-
-def applied(states: NDArray[np.complex128], observable: Observable, threads: int) -> NDArray[np.complex128]:
-    """Observable |state> for each state, ``(rows, 2**num_qubits)``."""
-    out = np.empty_like(states)
-    _cpu.pauli_sum(states, observable.x, observable.z, observable.weights, out, threads)
-    return out
-
-
-def commuting_groups(observables: Sequence[Observable]) -> list[tuple[int, int]]:
-    """Measurement bases that serve every Pauli string: (x, z) masks of what is measured on each qubit.
-
-    Strings share a basis where they hold the same letter on each qubit that both act on; first fit, in order.
-    """
-    groups: list[tuple[int, int]] = []
-    strings = dict.fromkeys(key for o in observables for key in zip(o.x.tolist(), o.z.tolist(), strict=True))
-    for x, z in strings:
-        for index, (group_x, group_z) in enumerate(groups):
-            if not ((x ^ group_x) | (z ^ group_z)) & (x | z) & (group_x | group_z):
-                groups[index] = (group_x | x, group_z | z)
-                break
-        else:
-            groups.append((x, z))
-    return [group for group in groups if group != (0, 0)]
-
-
-def measured_in(observable: Observable, basis: tuple[int, int]) -> NDArray[np.bool_]:
-    """Which strings of ``observable`` the basis measures, the identity not included."""
-    x, z = (np.uint64(mask) for mask in basis)
-    support = observable.x | observable.z
-    clash = ((observable.x ^ x) | (observable.z ^ z)) & support
-    return np.asarray((clash == 0) & (support != 0), bool)

@@ -6,7 +6,8 @@ In: names and values from a user. Out: a Qiskit `Options` that holds only values
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from numbers import Real
 from typing import Any, SupportsIndex
 
 import numpy as np
@@ -17,6 +18,7 @@ from qsim_ozaki.errors import OptionError
 from qsim_ozaki.sampling import check_seed
 
 LABEL_LETTERS = "01+-rl"
+MAX_SHOTS = 1 << 53  # counts are exact as floating-point numbers too, as Qiskit's tools make them
 DLPACK_CPU = 1  # kDLCPU in dlpack.h
 NORM_TOLERANCE = {8: 1e-5, 16: 1e-8}  # by bytes of an amplitude: room for the rounding of its own precision
 
@@ -62,9 +64,12 @@ def _check_shots(name: str, value: object) -> object:
     if value is None:
         return None
     try:
-        return _integer(1)(name, value)
+        shots = _integer(1)(name, value)
     except OptionError as error:
         raise OptionError(f"{str(error)[:-1]}, or None for exact probabilities.") from None
+    if shots > MAX_SHOTS:  # type: ignore[operator]
+        raise OptionError(f"{name}={value!r} is more than 2**53. Use fewer, or None for exact probabilities.")
+    return shots
 
 
 def _check_inputs(name: str, value: object) -> object:
@@ -140,18 +145,41 @@ OPTIONS: dict[str, tuple[object, Callable[[str, Any], object]]] = {
 }
 
 
-def checked(values: Mapping[str, Any]) -> dict[str, Any]:
+def checked(values: Mapping[str, Any], arguments: Sequence[str] = ()) -> dict[str, Any]:
     """``values``, each of them allowed.
+
+    Args:
+        values: by name.
+        arguments: what else a caller may have meant by a name.
 
     Raises:
         OptionError: a name is unknown, with the nearest one, or a value is not allowed.
     """
     for name in values:
         if name not in OPTIONS:
-            near = difflib.get_close_matches(name, OPTIONS, 1)
+            near = difflib.get_close_matches(name, (*OPTIONS, *arguments), 1)
             hint = f"Did you mean {near[0]!r}?" if near else f"Options are {', '.join(OPTIONS)}."
             raise OptionError(f"option {name!r} is not known. {hint}")
     return {name: OPTIONS[name][1](name, value) for name, value in values.items()}
+
+
+def check_run_arguments(executor: object, progress: object, timeout: object) -> None:
+    """Refuses what `OzakiBackend.run` could not use.
+
+    Raises:
+        OptionError: with the value and what to use.
+    """
+    if executor is not None and not callable(getattr(executor, "submit", None)):
+        raise OptionError(
+            f"executor of type {type(executor).__name__} is not allowed. Use a concurrent.futures.Executor, or None."
+        )
+    if progress is not None and not callable(progress):
+        raise OptionError(
+            f"progress of type {type(progress).__name__} is not allowed. Use a function of rows done and all rows."
+        )
+    number = isinstance(timeout, Real) and not isinstance(timeout, bool) and float(timeout) > 0
+    if timeout is not None and not number:
+        raise OptionError(f"timeout={timeout!r} is not allowed. Use seconds above 0, or None for no limit.")
 
 
 class BackendOptions(Options):  # type: ignore[misc]

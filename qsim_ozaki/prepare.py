@@ -31,6 +31,8 @@ from qsim_ozaki.sampling import Drawn
 from qsim_ozaki.saving import saved_bytes
 
 ENDINGS = {*SAVES, "measure", "barrier"}  # what may follow a saved final state
+MAX_MEMORY_SHOTS = 1 << 30
+MEMORY_BYTES = 24  # of a shot: its sample, its place, its value
 STATE_CLASSES = {"statevector": Statevector, "density_matrix": DensityMatrix}
 
 
@@ -65,6 +67,12 @@ def prepare(circuit: QuantumCircuit, options: dict[str, Any]) -> Prepared:
     if options["shots"] is None and options["memory"]:
         raise OptionError(
             "memory=True needs shots, but shots=None asks for exact probabilities. Leave one of them out."
+        )
+    if options["memory"] and options["shots"] > MAX_MEMORY_SHOTS:
+        needed = format_bytes(options["shots"] * MEMORY_BYTES)
+        raise OptionError(
+            f"memory=True keeps {options['shots']} values, about {needed}; it is for at most 2**30 shots. Ask for "
+            f"counts alone, or run fewer shots at a time."
         )
     code = link(_program(_in_logical_order(circuit), options))
     check_saves(code, options["shots"])

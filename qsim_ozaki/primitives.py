@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from qsim_ozaki.backend import OzakiBackend
 from qsim_ozaki.errors import MixedStateError, OptionError
 from qsim_ozaki.estimate import Estimation, estimate_pub
 from qsim_ozaki.job import OzakiJob
+from qsim_ozaki.options import checked
 from qsim_ozaki.result import DrawnData
 
 SmallBits = NDArray[np.uint8]
@@ -93,7 +95,7 @@ class EstimatorV2(BaseEstimatorV2):  # type: ignore[misc]
     def __init__(
         self, backend: OzakiBackend | None = None, *, default_precision: float = 0.0, seed: int | None = None
     ) -> None:
-        self._backend = OzakiBackend() if backend is None else backend
+        self._backend = _checked_backend(backend)
         self._default_precision = _checked_precision(default_precision)
         self._seed = sampling.check_seed(seed)
 
@@ -151,8 +153,8 @@ class SamplerV2(BaseSamplerV2):  # type: ignore[misc]
     def __init__(
         self, backend: OzakiBackend | None = None, *, default_shots: int = 1024, seed: int | None = None
     ) -> None:
-        self._backend = OzakiBackend() if backend is None else backend
-        self._default_shots = default_shots
+        self._backend = _checked_backend(backend)
+        self._default_shots = checked({"shots": default_shots})["shots"]
         self._seed = sampling.check_seed(seed)
 
     def run(self, pubs: Iterable[SamplerPubLike], *, shots: int | None = None) -> OzakiPrimitiveJob:
@@ -222,8 +224,17 @@ def _seed_of(seed: int | None, backend: OzakiBackend) -> int:
     return sampling.fresh_seed() if given is None else int(given)
 
 
+def _checked_backend(backend: OzakiBackend | None) -> OzakiBackend:
+    if backend is not None and not isinstance(backend, OzakiBackend):
+        raise OptionError(
+            f"backend of type {type(backend).__name__} is not allowed. Use an OzakiBackend; for another backend, "
+            f"Qiskit's BackendSamplerV2 and BackendEstimatorV2."
+        )
+    return OzakiBackend() if backend is None else backend
+
+
 def _checked_precision(precision: float) -> float:
-    if not 0 <= precision < math.inf:
+    if not isinstance(precision, Real) or not 0 <= precision < math.inf:
         raise OptionError(
             f"precision={precision!r} is not allowed. Use 0 for exact values, or a standard error above it."
         )

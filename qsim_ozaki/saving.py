@@ -17,7 +17,8 @@ from qsim_ozaki.engine import Engine, State
 from qsim_ozaki.errors import OptionError
 from qsim_ozaki.history import Record
 from qsim_ozaki.ops import Save
-from qsim_ozaki.vectors import Vector, pauli_images, reduced_density_matrix, with_idle_qubits
+from qsim_ozaki.pauli import expectations, mean_and_variance, placed, still
+from qsim_ozaki.vectors import Vector, reduced_density_matrix, with_idle_qubits
 
 ZERO = 1e-15  # entries of a dict below this are the rounding of a zero
 DOUBLE_BYTES = 16  # of a complex128
@@ -143,8 +144,10 @@ def saved_bytes(save: Save, num_qubits: int, precision: str) -> int:
     amp = amplitude_bytes(precision)
     if save.what == "density_matrix":
         return DOUBLE_BYTES << 2 * len(save.qubits)
-    if save.what in ("expectation_value", "expectation_value_variance"):
-        return 4 * DOUBLE_BYTES << num_qubits
+    if save.what == "expectation_value":
+        return DOUBLE_BYTES
+    if save.what == "expectation_value_variance":  # the state in double precision, and its image
+        return (1 + (precision == "single")) * DOUBLE_BYTES << num_qubits
     if save.what in ("amplitudes", "amplitudes_squared"):
         return amp * len(save.details)
     return amp << max(len(save.qubits), num_qubits if save.what in WHOLE_STATES else 0)
@@ -184,19 +187,13 @@ def _density_matrix(save: Save, engine: Engine, state: State, places: Sequence[i
 
 
 def _expectation(save: Save, engine: Engine, state: State, places: Sequence[int]) -> float:
-    vector = engine.vector(state)
-    images = pauli_images(vector, save.details, places)
-    return float(np.vdot(vector, images[0]).real) if 0 in images else 0.0
+    observable = still((placed(label, places), weight) for label, weight in save.details)
+    return float(expectations(engine.vector(state)[None], [observable], engine.threads)[0, 0])
 
 
 def _variance(save: Save, engine: Engine, state: State, places: Sequence[int]) -> NDArray[np.float64]:
-    """The expectation value and the variance ``<H^2> - <H>^2``, as the norm of ``(H - <H>) |state>``."""
-    vector = engine.vector(state)
-    images = pauli_images(vector, save.details, places)
-    mean = float(np.vdot(vector, images[0]).real) if 0 in images else 0.0
-    if 0 in images:
-        images[0] -= mean * vector
-    return np.array([mean, sum(float(np.vdot(image, image).real) for image in images.values())])
+    """The expectation value, then the variance."""
+    return np.array(mean_and_variance(engine.vector(state), save.details, places, engine.threads))
 
 
 # what a `Save` can ask for; whole states are read by the executor, which brings their qubits in order

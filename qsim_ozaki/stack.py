@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 import qsim_ozaki._cpu as _cpu
 from qsim_ozaki.code import Code, Segment
 from qsim_ozaki.cost import Device, amplitude_bytes
-from qsim_ozaki.cpu import available_threads
+from qsim_ozaki.engine import available_threads
 from qsim_ozaki.op_list import OpList
 from qsim_ozaki.ops import Save
 from qsim_ozaki.sampling import Drawn, seed_words

@@ -52,32 +52,6 @@ def with_idle_qubits(vector: Vector, qubits: Sequence[int]) -> Vector:
     return full
 
 
-def pauli_images(
-    vector: Vector, terms: Sequence[tuple[str, float]], places: Sequence[int]
-) -> dict[int, NDArray[np.complex128]]:
-    """``sum of factor * P |vector>`` over Pauli strings, by the value it leaves on idle qubits; complex128.
-
-    Args:
-        vector: ``(2**n,)``.
-        terms: (label, factor); the label's last letter is for ``places[0]``.
-        places: qubits, -1 for an idle one: there X and Y make 1 of 0, and bit j of a key is ``places[j]``.
-    """
-    index = np.arange(vector.size)
-    images: dict[int, NDArray[np.complex128]] = {}
-    for label, factor in terms:
-        flips = signs = key = 0
-        for bit, (letter, place) in enumerate(zip(reversed(label), places, strict=True)):
-            flips |= (letter in "XY") << place if place >= 0 else 0
-            signs |= (letter in "YZ") << place if place >= 0 else 0
-            key |= (letter in "XY") << bit if place < 0 else 0
-        # P|j> = i^(number of Y) (-1)^(bits of j under Z or Y) |j ^ flips>
-        phase = factor * 1j ** label.count("Y")
-        source = index ^ flips
-        image = images.setdefault(key, np.zeros(vector.size, complex))
-        image += phase * np.where(np.bitwise_count(source & signs) & 1, -vector[source], vector[source])
-    return images
-
-
 def reduced_density_matrix(vector: Vector, places: Sequence[int]) -> NDArray[np.complex128]:
     """The density matrix of some qubits: bit j of an index is qubit ``places[j]``, |0> where that is -1."""
     num_qubits = vector.size.bit_length() - 1

@@ -68,7 +68,7 @@ RULES = {
     "template": ({"angles", "slots", "code", "op_list", "gates", "ops", "errors"}, {"numpy", "qiskit"}),
     "angles": ({"gates"}, {"numpy"}),
     "slots": ({"gates", "ops", "_cpu"}, {"numpy", "qiskit"}),
-    "stack": ({"code", "cost", "op_list", "ops", "sampling", "cpu", "_cpu"}, {"numpy"}),
+    "stack": ({"code", "cost", "op_list", "ops", "sampling", "engine", "_cpu"}, {"numpy"}),
     "prepare": (
         {"lower", "link", "code", "execute", "readout", "saving", "plan", "explain", "cost", "ops", "instructions"}
         | {"result", "sampling", "errors"},
@@ -77,13 +77,16 @@ RULES = {
     "job": ({"errors"}, {"qiskit"}),
     "options": ({"engine", "sampling", "errors"}, {"numpy", "qiskit"}),
     "averages": ({"backend", "instructions", "observables"}, {"numpy", "qiskit"}),
-    "primitives": ({"averages", "backend", "estimate", "job", "result", "sampling", "errors"}, {"numpy", "qiskit"}),
+    "primitives": (
+        {"averages", "backend", "estimate", "job", "options", "result", "sampling", "errors"},
+        {"numpy", "qiskit"},
+    ),
     "estimate": (
-        {"evaluate", "observables", "stack", "prepare", "plan", "engine", "sampling", "gates", "ops"},
+        {"evaluate", "observables", "pauli", "stack", "prepare", "plan", "engine", "sampling", "gates", "ops"},
         {"numpy", "qiskit"},
     ),
     "gradient": (
-        {"evaluate", "observables", "bindings", "stack", "plan", "engine", "explain", "cost", "errors"},
+        {"evaluate", "observables", "pauli", "bindings", "stack", "plan", "engine", "explain", "cost", "errors"},
         {"numpy", "qiskit"},
     ),
     "evaluate": (
@@ -91,7 +94,7 @@ RULES = {
         | {"op_list", "ops", "errors"},
         {"numpy", "qiskit"},
     ),
-    "observables": ({"errors", "_cpu"}, {"numpy", "qiskit"}),
+    "observables": ({"pauli", "errors"}, {"numpy", "qiskit"}),
     "lower": (
         {"control", "classical", "saves", "expand", "site", "gates", "op_list", "ops", "errors", "_cpu"},
         {"numpy", "qiskit"},
@@ -105,12 +108,13 @@ RULES = {
         {"numpy"},
     ),
     "readout": ({"code", "plan", "engine", "history", "sampling", "cost", "errors"}, {"numpy"}),
-    "saving": ({"engine", "history", "vectors", "cost", "ops", "errors"}, {"numpy"}),
+    "saving": ({"engine", "history", "pauli", "vectors", "cost", "ops", "errors"}, {"numpy"}),
     "history": ({"engine", "sampling", "expressions"}, {"numpy"}),
     "program_plan": ({"code", "plan", "cost", "op_list", "ops"}, set()),
     "link": ({"code", "op_list", "ops", "errors"}, set()),
     "code": ({"expressions", "op_list", "ops"}, set()),
     "vectors": (set(), {"numpy"}),
+    "pauli": ({"_cpu"}, {"numpy"}),
     "sampling": ({"errors", "_cpu"}, {"numpy"}),
     "engine": ({"cost", "ops", "errors"}, {"numpy"}),
     "plan": (

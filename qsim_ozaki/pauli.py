@@ -1,0 +1,164 @@
+"""Sums of Pauli strings as masks: their values on states, what they make of states, the bases that measure them.
+
+In: labels, states as arrays. Out: `Observable`s, numbers, arrays. It knows nothing of Qiskit, circuits or engines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+import qsim_ozaki._cpu as _cpu
+
+Masks = NDArray[np.uint64]
+Real = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Observable:
+    """A sum of Pauli strings: qubit q holds X where only ``x`` has its bit, Z where only ``z`` has it, Y where both.
+
+    Attributes:
+        x: uint64 ``(terms,)``.
+        z: uint64 ``(terms,)``.
+        weights: float64 ``(terms,)``.
+    """
+
+    x: Masks
+    z: Masks
+    weights: Real
+
+    @classmethod
+    def of(cls, terms: Iterable[tuple[tuple[int, int], float]]) -> Observable:
+        """The sum of ((x, z), weight); equal strings become one."""
+        sums: dict[tuple[int, int], float] = {}
+        for string, weight in terms:
+            sums[string] = sums.get(string, 0.0) + weight
+        x, z = zip(*sums, strict=True) if sums else ((), ())
+        return cls(np.array(x, np.uint64), np.array(z, np.uint64), np.array(list(sums.values()), float))
+
+
+class Placed(NamedTuple):
+    """A Pauli string where some qubits stay |0>: ``(x, z)`` on the others, times ``i**turns``, flipping ``idle``."""
+
+    string: tuple[int, int]
+    idle: int = 0
+    turns: int = 0
+
+
+def placed(label: str, places: Sequence[int]) -> Placed:
+    """A string of ``IXYZ`` on qubits.
+
+    Args:
+        label: its last letter is for ``places[0]``.
+        places: qubits, -1 for one that stays |0>: Z is 1 there, X flips it, Y too with a factor i; bit j of what is
+            flipped is for ``places[j]``.
+    """
+    x = z = idle = turns = 0
+    for bit, (letter, place) in enumerate(zip(reversed(label), places, strict=True)):
+        flips = letter in "XY"
+        if place < 0:
+            idle |= flips << bit
+            turns += letter == "Y"
+        else:
+            x |= flips << place
+            z |= (letter in "YZ") << place
+    return Placed((x, z), idle, turns)
+
+
+def expectations(states: NDArray[np.complexfloating], observables: Sequence[Observable], threads: int) -> Real:
+    """<state| observable |state> for each, ``(rows, observables)``; every Pauli string is evaluated once.
+
+    Args:
+        states: ``(rows, 2**num_qubits)``.
+        observables: on the states' qubits.
+        threads: the result is the same for any number.
+    """
+    number: dict[tuple[int, int], int] = {}
+    places = [
+        np.array([number.setdefault(key, len(number)) for key in zip(o.x.tolist(), o.z.tolist(), strict=True)], int)
+        for o in observables
+    ]
+    x, z = (np.array([key[part] for key in number], np.uint64) for part in (0, 1))
+    values = np.empty((len(states), len(number)))
+    if number:
+        _cpu.pauli_expectations(states, x, z, values, threads)
+    out = np.empty((len(states), len(observables)))
+    for index, (observable, place) in enumerate(zip(observables, places, strict=True)):
+        out[:, index] = (values[:, place] * observable.weights).sum(axis=1)
+    return out
+
+
+def applied(states: NDArray[np.complex128], observable: Observable, threads: int) -> NDArray[np.complex128]:
+    """Observable |state> for each state, ``(rows, 2**num_qubits)``."""
+    out = np.empty_like(states)
+    _cpu.pauli_sum(states, observable.x, observable.z, observable.weights, out, threads)
+    return out
+
+
+def mean_and_variance(
+    state: NDArray[np.complexfloating], terms: Sequence[tuple[str, float]], places: Sequence[int], threads: int
+) -> tuple[float, float]:
+    """``<H>`` and ``<H^2> - <H>^2``, the latter as the squared norm of ``(H - <H>) |state>``: nothing cancels.
+
+    Args:
+        state: ``(2**n,)``.
+        terms: (label, weight) of H.
+        places: as for `placed`; images that differ in what they flip of idle qubits are orthogonal.
+        threads: the result is the same for any number.
+    """
+    by_idle: dict[int, list[tuple[Placed, float]]] = {0: []}
+    for label, weight in terms:
+        string = placed(label, places)
+        by_idle.setdefault(string.idle, []).append((string, weight))
+    mean = float(expectations(state[None], [still(by_idle[0])], threads)[0, 0])
+    by_idle[0].append((Placed((0, 0)), -mean))
+    ket = np.asarray(state, complex)[None]
+    images = (_image(ket, own, threads) for own in by_idle.values())
+    return mean, sum(float(np.vdot(image, image).real) for image in images)
+
+
+def still(terms: Iterable[tuple[Placed, float]]) -> Observable:
+    """The terms that flip no idle qubit: the value of any other is 0."""
+    return Observable.of((string.string, weight) for string, weight in terms if not string.idle)
+
+
+def _image(ket: NDArray[np.complex128], terms: Sequence[tuple[Placed, float]], threads: int) -> NDArray[np.complex128]:
+    """What terms that flip the same idle qubits make of the others' state: a sum with real and imaginary weights."""
+    parts = [
+        Observable.of((s.string, -weight if s.turns & 2 else weight) for s, weight in terms if s.turns & 1 == odd)
+        for odd in (0, 1)
+    ]
+    image = applied(ket, parts[0], threads)
+    if parts[1].weights.size:
+        image += 1j * applied(ket, parts[1], threads)
+    return image
+
+
+def commuting_groups(observables: Sequence[Observable]) -> list[tuple[int, int]]:
+    """Measurement bases that serve every Pauli string: (x, z) masks of what is measured on each qubit.
+
+    Strings share a basis where they hold the same letter on each qubit that both act on; first fit, in order.
+    """
+    groups: list[tuple[int, int]] = []
+    strings = dict.fromkeys(key for o in observables for key in zip(o.x.tolist(), o.z.tolist(), strict=True))
+    for x, z in strings:
+        for index, (group_x, group_z) in enumerate(groups):
+            if not ((x ^ group_x) | (z ^ group_z)) & (x | z) & (group_x | group_z):
+                groups[index] = (group_x | x, group_z | z)
+                break
+        else:
+            groups.append((x, z))
+    return [group for group in groups if group != (0, 0)]
+
+
+def measured_in(observable: Observable, basis: tuple[int, int]) -> NDArray[np.bool_]:
+    """Which strings of ``observable`` the basis measures, the identity not included."""
+    x, z = (np.uint64(mask) for mask in basis)
+    support = observable.x | observable.z
+    clash = ((observable.x ^ x) | (observable.z ^ z)) & support
+    return np.asarray((clash == 0) & (support != 0), bool)
