@@ -23,14 +23,15 @@ from qiskit.transpiler import Target
 from qsim_ozaki import engine as engines
 from qsim_ozaki import sampling
 from qsim_ozaki.batch import Unit, is_stacked, make_units
-from qsim_ozaki.cost import Device
+from qsim_ozaki.cost import Device, max_qubits
 from qsim_ozaki.engine import Engine
 from qsim_ozaki.errors import LoweringError
 from qsim_ozaki.gates import build_target
 from qsim_ozaki.instructions import SAVES, SaveInstruction, SetStatevector
 from qsim_ozaki.job import OzakiJob
 from qsim_ozaki.options import BackendOptions, check_run_arguments, checked
-from qsim_ozaki.prepare import Prepared, amplitude_updates, check_capacity, max_qubits, plan_options, prepare
+from qsim_ozaki.plan import MAX_QUBITS
+from qsim_ozaki.prepare import Prepared, amplitude_updates, check_capacity, plan_options, prepare
 from qsim_ozaki.program_plan import ProgramPlan, plan_program
 from qsim_ozaki.result import OzakiResult
 from qsim_ozaki.workers import Work, run_all
@@ -188,8 +189,11 @@ class OzakiBackend(BackendV2):  # type: ignore[misc]
         """How ``circuit`` would run; ``plan(circuit).explain()`` is the table. Nothing runs and no memory is taken.
 
         Args:
-            circuit: of any width.
+            circuit: of at most 62 active qubits, whether it fits or not.
             options: as for `run`.
+
+        Raises:
+            CapacityError: it is wider than any memory; the same as `run` raises.
         """
         return self._planned(circuit, options)[1]
 
@@ -197,8 +201,11 @@ class OzakiBackend(BackendV2):  # type: ignore[misc]
         """What ``circuit`` would need, and whether it fits.
 
         Args:
-            circuit: of any width.
+            circuit: of at most 62 active qubits, whether it fits or not.
             options: as for `run`.
+
+        Raises:
+            CapacityError: it is wider than any memory; the same as `run` raises.
         """
         prepared, planned, device = self._planned(circuit, options)
         return Estimate(
@@ -206,7 +213,7 @@ class OzakiBackend(BackendV2):  # type: ignore[misc]
             needed_bytes=prepared.needed_bytes,
             available_bytes=device.memory_bytes,
             fits=prepared.needed_bytes <= device.memory_bytes,
-            max_qubits=max_qubits(device, self.merged_options(options)["precision"]),
+            max_qubits=max_qubits(device.memory_bytes, self.merged_options(options)["precision"]),
             predicted_seconds=planned.prediction.seconds,
         )
 
@@ -219,6 +226,8 @@ class OzakiBackend(BackendV2):  # type: ignore[misc]
         engine = self.engine(used)[0]
         device = engine.device()
         prepared = prepare(circuit, used)
+        if prepared.code.num_qubits > MAX_QUBITS:
+            check_capacity(prepared, device, used["precision"])
         planned = plan_program(prepared.code, device, plan_options(used))
         return prepared, replace(planned, stacked=is_stacked(prepared, used, engine, False)), device
 

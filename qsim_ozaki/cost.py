@@ -77,6 +77,11 @@ def state_bytes(num_qubits: int, precision: str) -> int:
     return amplitude_bytes(precision) << num_qubits
 
 
+def max_qubits(memory_bytes: int, precision: str) -> int:
+    """Qubits of the widest state that fits."""
+    return max(0, (memory_bytes // amplitude_bytes(precision)).bit_length() - 1)
+
+
 @dataclass(frozen=True, slots=True)
 class Work:
     """What ops cost per amplitude inside a tile: sweeps of all kinds, and those of them that are phases."""

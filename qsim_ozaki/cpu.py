@@ -19,6 +19,7 @@ from qsim_ozaki.cost import Device, amplitude_bytes
 from qsim_ozaki.cpu_program import tile_program
 from qsim_ozaki.engine import ColumnChecks, StackWork, State, available_threads, collapse_masks
 from qsim_ozaki.errors import CapacityError
+from qsim_ozaki.explain import too_wide
 from qsim_ozaki.op_list import OpList
 from qsim_ozaki.ops import EMPTY, DenseBlock, HadamardPass, Kind, Op, Path, Prepare, Step, TilePass
 
@@ -73,7 +74,7 @@ class CpuEngine:
             free = available_memory_bytes()
             limit = min(limit, free if needed <= free else free + _cpu.release_kept_buffer())
         if needed > limit:
-            raise CapacityError(f"{num_qubits} qubits need {needed} bytes; {limit} bytes are available")
+            raise CapacityError(too_wide(num_qubits, precision, cpu_calibrate.processor(), limit))
         return CpuState(num_qubits, precision)
 
     def load(self, vector: NDArray[np.complexfloating], precision: str) -> CpuState:

@@ -37,12 +37,12 @@ from qsim_ozaki.ops import (
     Step,
     TilePass,
 )
+from qsim_ozaki.placement import initialize_op, loaded, saved_order
 from qsim_ozaki.plan import Plan, PlanOptions, plan
 from qsim_ozaki.readout import NEGLIGIBLE, Request, exact_end, sampled_end, shown
 from qsim_ozaki.saving import WHOLE_STATES, Result, Savings, as_dict, read
-from qsim_ozaki.vectors import Vector, unitary_with_first_column, with_factor, with_idle_qubits
+from qsim_ozaki.vectors import Vector, with_factor, with_idle_qubits
 
-MAX_PREPARED_QUBITS = 5  # a 32 x 32 unitary is still one pass; wider vectors are written by the host
 MAX_ROUNDS = 100_000  # of all while loops of one history: a loop without end stops in seconds where rounds are short
 MAX_BRANCHES = 100_000  # histories with exact probabilities: half a minute where states are small
 NORM_TOLERANCE = {"double": 1e-8, "single": 1e-3}  # a drift above this is a defect, not rounding
@@ -306,18 +306,15 @@ class _Run:
             self._reset(cursor, item.qubits)
             if cursor.abandoned:
                 return
-        if len(item.qubits) <= MAX_PREPARED_QUBITS:
-            op = Op(Kind.UNITARY, item.qubits, unitary_with_first_column(item.vector), name="initialize")
+        op = initialize_op(item)
+        if op is not None:
             options = replace(self.request.plan_options, from_zero=cursor.state is None)
             self._do(cursor, [op], options, ("initialize", cursor.at))
             return
         self.check()
         precision = self.request.plan_options.precision
-        if whole:  # any numbering of the qubits will do for a state not yet written
-            position = [0] * self.code.num_qubits
-            for index, qubit in enumerate(item.qubits):
-                position[qubit] = index
-            cursor.position = tuple(position)
+        if whole:
+            cursor.position = loaded(item)
             cursor.state = self.engine.load(item.vector, precision)
             return
         places = [cursor.position[qubit] for qubit in item.qubits]
@@ -344,16 +341,14 @@ class _Run:
     def _whole_state(self, cursor: Cursor, save: Save) -> Vector:
         """The state in the order the save asks for: the engine's own buffer where nothing changes it any more."""
         state = cursor.in_place
-        wanted = [qubit for qubit in save.qubits if qubit >= 0]
-        named = (*wanted, *(qubit for qubit in range(self.code.num_qubits) if qubit not in set(wanted)))
-        order = tuple(cursor.position[qubit] for qubit in named)
+        order, after = saved_order(save, cursor.position)
         if order != tuple(range(len(order))):
             renamed = replace(cursor, position=order)
             options = replace(self.request.plan_options, from_zero=False, restore_order=True)
             self._do(renamed, [], options, ("restore", order))
             assert renamed.position == tuple(range(len(order))), "the planner did not restore the order"
-            cursor.position = tuple(int(place) for place in np.argsort(named))
-        vector = self._leading(self.engine.vector(state), save, len(wanted))
+            cursor.position = after
+        vector = self._leading(self.engine.vector(state), save, sum(qubit >= 0 for qubit in save.qubits))
         if -1 in save.qubits:
             return with_idle_qubits(vector, save.qubits)
         return vector.copy() if cursor.at < len(self.code.items) else vector

@@ -10,7 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 
-from qsim_ozaki.cost import Device
+from qsim_ozaki.cost import Device, max_qubits, state_bytes
 from qsim_ozaki.op_list import OpList
 from qsim_ozaki.ops import DenseBlock, HadamardPass, Prediction, Prepare, Relabel, Step, TilePass
 
@@ -127,6 +127,21 @@ def format_bytes(count: float) -> str:
             return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
         count /= 1024
     raise AssertionError
+
+
+def short_bytes(count: float) -> str:
+    """The same without a decimal that says nothing: 16 GiB."""
+    return format_bytes(count).replace(".0 ", " ")
+
+
+def too_wide(num_qubits: int, precision: str, device_name: str, memory_bytes: int) -> str:
+    """What a state would need, what there is, and what would fit."""
+    most = {each: max_qubits(memory_bytes, each) for each in (precision, "single")}
+    single = f", or precision='single' (up to {most['single']} qubits)" if precision == "double" else ""
+    return (
+        f"{num_qubits} qubits need {short_bytes(state_bytes(num_qubits, precision))} in {precision} precision; "
+        f"{device_name} has {short_bytes(memory_bytes)} available. Use at most {most[precision]} qubits{single}."
+    )
 
 
 def format_seconds(seconds: float) -> str:

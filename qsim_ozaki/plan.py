@@ -13,7 +13,7 @@ import numpy as np
 from qsim_ozaki.choose import Asked, dense_block, least_block_qubits
 from qsim_ozaki.cost import Device, Footprint, packing_seconds, predict_prepare, predict_tile, state_bytes, total
 from qsim_ozaki.errors import CapacityError
-from qsim_ozaki.explain import explain_html, explain_steps
+from qsim_ozaki.explain import explain_html, explain_steps, too_wide
 from qsim_ozaki.fuse import absorb_product, fuse, relabel_swaps
 from qsim_ozaki.op_list import OpList
 from qsim_ozaki.ops import (
@@ -31,7 +31,7 @@ from qsim_ozaki.pairs import split_pairs
 
 SWAP_PERMUTATION = (0, 2, 1, 3)
 VECTOR_QUBITS = 2  # lowest qubits that a block works on whatever its targets: their amplitudes share a vector register
-MAX_QUBITS = 62  # a mask of qubits is one machine word
+MAX_QUBITS = 62  # a mask of qubits is one machine word; no memory holds so wide a state
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ def plan(
         The plan. Its steps cover the ops in an order that commutes.
     """
     if num_qubits > MAX_QUBITS:
-        raise CapacityError(f"a plan of {num_qubits} qubits was asked for; states have at most {MAX_QUBITS} qubits.")
+        raise CapacityError(too_wide(num_qubits, options.precision, device.name, device.memory_bytes))
     start = tuple(range(num_qubits)) if position is None else tuple(position)
     relabelled, final = relabel_swaps(ops, start)
     steps: list[Step] = []

@@ -16,10 +16,10 @@ from qiskit.quantum_info import DensityMatrix, Statevector
 from qiskit.result.models import ExperimentResult, ExperimentResultData
 
 from qsim_ozaki.code import Code, Jump, Segment
-from qsim_ozaki.cost import Device, amplitude_bytes, state_bytes
+from qsim_ozaki.cost import Device, state_bytes
 from qsim_ozaki.errors import CapacityError, LoweringError, OptionError
 from qsim_ozaki.execute import Execution
-from qsim_ozaki.explain import format_bytes
+from qsim_ozaki.explain import format_bytes, short_bytes, too_wide
 from qsim_ozaki.instructions import SAVES
 from qsim_ozaki.link import check_saves, link
 from qsim_ozaki.lower import LABEL_GATES, lower
@@ -116,29 +116,20 @@ def check_capacity(prepared: Prepared, device: Device, precision: str) -> None:
     """
     if prepared.needed_bytes <= device.memory_bytes:
         return
-    code = prepared.code
-    saves = len(code.saves)
-    state = state_bytes(code.num_qubits, precision)
-    most = max_qubits(device, precision)
-    what = f"circuit {code.program.name!r}: {code.num_qubits} qubits"
-    need = f"need {_size(prepared.needed_bytes)} in {precision} precision; "
-    need += f"{device.name} has {_size(device.memory_bytes)} available"
-    if state <= device.memory_bytes:
-        idle = sum(qubit < 0 for qubit in code.saves[0].qubits)
-        way_out = f"The state alone fits ({_size(state)}): measure, or save fewer than {saves} states"
-        way_out += f" and leave out the {idle} idle qubits." if idle else "."
-        raise CapacityError(f"{what} and {saves} saved states of {len(code.saves[0].qubits)} qubits {need}. {way_out}")
-    single = f", or precision='single' (up to {max_qubits(device, 'single')} qubits)" if precision == "double" else ""
-    raise CapacityError(f"{what} {need}. Use at most {most} qubits{single}.")
-
-
-def _size(count: int) -> str:
-    return format_bytes(count).replace(".0 ", " ")
-
-
-def max_qubits(device: Device, precision: str) -> int:
-    """Qubits of the widest state that fits."""
-    return max(0, (device.memory_bytes // amplitude_bytes(precision)).bit_length() - 1)
+    code, device_bytes = prepared.code, device.memory_bytes
+    state, saves = state_bytes(code.num_qubits, precision), code.saves
+    name = f"circuit {code.program.name!r}: "
+    if state > device_bytes:
+        raise CapacityError(name + too_wide(code.num_qubits, precision, device.name, device_bytes))
+    idle = sum(qubit < 0 for qubit in saves[0].qubits)
+    way_out = f"measure, or save fewer than {len(saves)} states" + (
+        f" and leave out the {idle} idle qubits" if idle else ""
+    )
+    raise CapacityError(
+        f"{name}{code.num_qubits} qubits and {len(saves)} saved states of {len(saves[0].qubits)} qubits need "
+        f"{short_bytes(prepared.needed_bytes)} in {precision} precision; {device.name} has {short_bytes(device_bytes)} "
+        f"available. The state alone fits ({short_bytes(state)}): {way_out}."
+    )
 
 
 def request(prepared: Prepared, options: dict[str, Any], seed: int, index: int, device: Device) -> Request:

@@ -1,17 +1,21 @@
-"""The plan of a whole program: one `Plan` per segment, and their totals.
+"""The plan of a whole program: one `Plan` per segment and boundary that moves the state, and their totals.
 
 In: `Code`, a `Device`, `PlanOptions`. Out: a `ProgramPlan`. Like the planner it launches nothing.
 """
 
 from __future__ import annotations
 
+import html
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from qsim_ozaki.code import Code, Segment
+from qsim_ozaki.code import Code, CodeItem, Segment
 from qsim_ozaki.cost import Device, total
 from qsim_ozaki.op_list import OpList
-from qsim_ozaki.ops import Prediction, Step
+from qsim_ozaki.ops import Initialize, Measure, Op, Prediction, Reset, Save, Step
+from qsim_ozaki.placement import initialize_op, loaded, saved_order
 from qsim_ozaki.plan import Plan, PlanOptions, plan
+from qsim_ozaki.saving import WHOLE_STATES
 
 STACKED = (
     "So few qubits that are measured at the end are run without these steps: operator by operator in the cache, "
@@ -21,52 +25,108 @@ STACKED = (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ProgramPlan:
-    """The plans of a program's segments, in order; where it branches, every arm is planned.
+    """The plans of a program's parts, in order; where it branches, every arm is planned.
 
     Attributes:
         num_qubits: width of the state.
-        plans: one per segment.
-        prediction: totals over the segments, each done once.
+        plans: one per part: a segment of operators, a vector that is written, an order that a saved state asks for.
+        titles: what each part is.
+        prediction: totals over the parts, each done once.
         memory_bytes: bytes of one state.
         stacked: whether ``run`` does the operators one by one inside the cache instead, without these steps.
     """
 
     num_qubits: int
     plans: tuple[Plan, ...]
+    titles: tuple[str, ...]
     prediction: Prediction
     memory_bytes: int
     stacked: bool = False
 
     @property
     def steps(self) -> tuple[Step, ...]:
-        """The steps of every segment, in order."""
+        """The steps of every part, in order."""
         return tuple(step for each in self.plans for step in each.steps)
 
     def explain(self) -> str:
-        """Each segment's table; they are numbered where there are several."""
-        tables = [each.explain() for each in self.plans]
-        if len(tables) > 1:
-            tables = [f"segment {index}\n{table}" for index, table in enumerate(tables)]
-        return "\n\n".join([*tables, STACKED] if self.stacked else tables)
+        """Each part's table; they have titles where there are several."""
+        parts = [each.explain() for each in self.plans]
+        if len(parts) > 1:
+            parts = [f"{title}\n{text}" for title, text in zip(self.titles, parts, strict=True)]
+        return "\n\n".join([*parts, STACKED] if self.stacked else parts)
 
     def _repr_html_(self) -> str:
         """The same for notebooks."""
         note = f"<p>{STACKED}</p>" if self.stacked else ""
         if len(self.plans) == 1:
             return self.plans[0]._repr_html_() + note
-        return "".join(f"<h4>segment {index}</h4>{each._repr_html_()}" for index, each in enumerate(self.plans)) + note
+        parts = zip(self.titles, self.plans, strict=True)
+        return "".join(f"<h4>{html.escape(title)}</h4>{each._repr_html_()}" for title, each in parts) + note
 
 
 def plan_program(code: Code, device: Device, options: PlanOptions) -> ProgramPlan:
-    """Plans every segment of ``code`` without running it."""
-    width = code.num_qubits
-    position = tuple(range(width))
-    segments = code.segments or (Segment(0, OpList()),)
-    untouched = not code.items or isinstance(code.items[0], Segment)
-    plans: list[Plan] = []
-    for index, segment in enumerate(segments):
-        mine = replace(options, from_zero=untouched and index == 0, restore_order=segment.restore_order)
-        plans.append(plan(segment.ops, width, device, mine, position))
-        position = plans[-1].final_position
+    """Plans every part of ``code`` without running it."""
+    planner = _Planner(code, device, options)
+    for index, item in enumerate(code.items):
+        planner.add(index, item)
+    if not planner.plans:
+        planner.plan("segment 0", OpList(), planner.options)
+    plans = tuple(planner.plans)
     prediction = total(each.prediction for each in plans)
-    return ProgramPlan(width, tuple(plans), prediction, plans[0].memory_bytes)
+    return ProgramPlan(code.num_qubits, plans, tuple(planner.titles), prediction, plans[0].memory_bytes)
+
+
+class _Planner:
+    """Follows where the qubits lie and whether anything was written, as the executor does."""
+
+    def __init__(self, code: Code, device: Device, options: PlanOptions) -> None:
+        self.code = code
+        self.device = device
+        self.options = replace(options, from_zero=True)  # until something touches the state
+        self.position = tuple(range(code.num_qubits))
+        self.plans: list[Plan] = []
+        self.titles: list[str] = []
+
+    def add(self, index: int, item: CodeItem) -> None:
+        if isinstance(item, Segment):
+            options = replace(self.options, restore_order=item.restore_order)
+            self.position = self.plan(f"segment {item.index}", item.ops, options)
+        elif isinstance(item, Initialize):
+            self.initialize(item, fresh=index in self.code.fresh)
+        elif isinstance(item, Save):
+            self.touch()
+            if item.what in WHOLE_STATES:
+                self.save(item)
+        elif isinstance(item, (Measure, Reset)):
+            self.touch()
+
+    def touch(self) -> None:
+        self.options = replace(self.options, from_zero=False)
+
+    def plan(self, title: str, ops: Sequence[Op], options: PlanOptions) -> tuple[int, ...]:
+        made = plan(ops, self.code.num_qubits, self.device, options, self.position)
+        self.plans.append(made)
+        self.titles.append(title)
+        self.touch()
+        return made.final_position
+
+    def initialize(self, item: Initialize, fresh: bool) -> None:
+        whole = len(item.qubits) == self.code.num_qubits
+        if whole:
+            self.position = tuple(range(self.code.num_qubits))
+            self.options = replace(self.options, from_zero=True)
+        if not fresh:
+            self.touch()
+        op = initialize_op(item)
+        if op is not None:
+            self.position = self.plan("initialize", [op], self.options)
+        elif whole:
+            self.position = loaded(item)
+        self.touch()
+
+    def save(self, item: Save) -> None:
+        order, after = saved_order(item, self.position)
+        if order != tuple(range(len(order))):
+            self.position = order
+            self.plan(f"order of {item.label!r}", [], replace(self.options, restore_order=True))
+            self.position = after

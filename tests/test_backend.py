@@ -5,6 +5,7 @@ import subprocess
 import sys
 import threading
 import traceback
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -17,11 +18,12 @@ from qiskit.providers import JobStatus
 from qiskit.providers.exceptions import JobTimeoutError
 from qiskit.quantum_info import SparsePauliOp, Statevector
 from qiskit.transpiler import CouplingMap, generate_preset_pass_manager
-from random_ops import random_unitary
+from random_ops import random_state, random_unitary
 
 import qsim_ozaki
-from qsim_ozaki import OzakiBackend, save_statevector
-from qsim_ozaki.errors import CancelledError, EngineError, LoweringError, OptionError
+from qsim_ozaki import OzakiBackend, SaveStatevector, save_statevector, set_statevector
+from qsim_ozaki.errors import CancelledError, CapacityError, EngineError, LoweringError, OptionError
+from qsim_ozaki.execute import path_name
 
 
 def endless():
@@ -196,6 +198,48 @@ def test_plan_and_estimate_run_nothing_and_know_the_numbers():
     assert estimate.max_qubits == 26
     assert backend.estimate(circuit, precision="single").max_qubits == 27
     assert backend.estimate(bell()).fits
+
+
+def saved_in_any_order(rng, num_qubits):
+    """Gates and swaps, written vectors, and states saved in orders of their own."""
+    circuit = QuantumCircuit(num_qubits)
+    if rng.random() < 0.5:
+        circuit.initialize(random_state(rng, num_qubits), [int(q) for q in rng.permutation(num_qubits)])
+    for label in range(int(rng.integers(1, 4))):
+        for _ in range(4):
+            a, b = (int(q) for q in rng.permutation(num_qubits)[:2])
+            circuit.ry(float(rng.random()), a)
+            circuit.swap(a, b)
+        if rng.random() < 0.3:
+            set_statevector(circuit, random_state(rng, num_qubits))
+        qubits = [int(q) for q in rng.permutation(num_qubits)] if rng.random() < 0.7 else list(range(num_qubits))
+        circuit.append(SaveStatevector(num_qubits, f"state {label}"), qubits)
+    return circuit
+
+
+@pytest.mark.parametrize("num_qubits", [2, 4, 7])
+def test_a_plan_shows_the_passes_that_a_run_does(rng, num_qubits):
+    backend, titles = OzakiBackend(), []
+    for _ in range(15):
+        circuit = saved_in_any_order(rng, num_qubits)
+        metadata = backend.run(circuit, shots=1).result().results[0].metadata
+        planned = backend.plan(circuit)
+        assert Counter(path_name(step) for step in planned.steps) == metadata["steps"]
+        assert planned.prediction.passes == pytest.approx(metadata["passes"])
+        titles += planned.titles
+        assert len(planned.plans) == 1 or all(title in planned.explain() for title in planned.titles)
+    assert {"segment 0", "order of 'state 0'"} <= set(titles)
+
+
+@pytest.mark.parametrize("width", [63, 100])
+def test_one_message_where_no_memory_is_enough(width):
+    circuit = QuantumCircuit(width, name="wide")
+    circuit.h(range(width))
+    backend = OzakiBackend(max_memory_bytes=1 << 20)
+    message = rf"'wide': {width} qubits need (128 EiB|2\^104 B) .* has 1 MiB available\. Use at most 16 "
+    for way in (backend.run, backend.plan, backend.estimate):
+        with pytest.raises(CapacityError, match=message):
+            way(circuit)
 
 
 def test_emulated_arithmetic_says_its_bound_and_what_its_checks_found():

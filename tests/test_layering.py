@@ -53,7 +53,7 @@ RULES = {
     "control": ({"classical", "expressions", "site", "ops"}, {"qiskit"}),
     "classical": ({"durations", "expressions", "ops", "errors"}, {"qiskit"}),
     "backend": (
-        {"batch", "engine", "program_plan", "prepare", "sampling", "instructions", "gates", "cost", "errors"}
+        {"batch", "engine", "program_plan", "plan", "prepare", "sampling", "instructions", "gates", "cost", "errors"}
         | {"job", "options", "result", "workers"},
         {"qiskit"},
     ),
@@ -103,14 +103,15 @@ RULES = {
     "site": ({"errors"}, {"qiskit"}),
     "instructions": ({"errors"}, {"numpy", "qiskit"}),
     "execute": (
-        {"code", "plan", "engine", "history", "readout", "saving", "sampling", "vectors", "expressions"}
+        {"code", "placement", "plan", "engine", "history", "readout", "saving", "sampling", "vectors", "expressions"}
         | {"ops", "errors"},
         {"numpy"},
     ),
     "readout": ({"code", "plan", "engine", "history", "sampling", "cost", "errors"}, {"numpy"}),
     "saving": ({"engine", "history", "pauli", "vectors", "cost", "ops", "errors"}, {"numpy"}),
     "history": ({"engine", "sampling", "expressions"}, {"numpy"}),
-    "program_plan": ({"code", "plan", "cost", "op_list", "ops"}, set()),
+    "program_plan": ({"code", "placement", "plan", "saving", "cost", "op_list", "ops"}, set()),
+    "placement": ({"vectors", "ops"}, set()),
     "link": ({"code", "op_list", "ops", "errors"}, set()),
     "code": ({"expressions", "op_list", "ops"}, set()),
     "vectors": (set(), {"numpy"}),
@@ -126,7 +127,7 @@ RULES = {
     "fuse": ({"op_list", "ops"}, set()),
     "pairs": ({"ops"}, {"numpy"}),
     "cpu": (
-        {"cpu_calibrate", "cpu_program", "engine", "cost", "ozaki", "op_list", "ops", "errors", "_cpu"},
+        {"cpu_calibrate", "cpu_program", "engine", "explain", "cost", "ozaki", "op_list", "ops", "errors", "_cpu"},
         {"numpy"},
     ),
     "cpu_calibrate": ({"cpu_program", "cost", "ops", "_cpu"}, {"numpy", "platformdirs"}),

@@ -199,7 +199,10 @@ def test_a_plan_is_a_pure_function(rng):
 
 
 def test_a_state_wider_than_a_mask_is_refused_with_the_limit():
-    with pytest.raises(CapacityError, match="63 qubits was asked for; states have at most 62"):
+    with pytest.raises(
+        CapacityError,
+        match=r"63 qubits need 128 EiB in double .* has 16 GiB available. Use at most 30 qubits",
+    ):
         plan([], 63, DEVICE, PlanOptions())
 
 
