@@ -9,6 +9,12 @@
 
 namespace qsim {
 
+namespace {
+
+constexpr std::size_t kLookAhead = 1024;  // operators left behind in one round: without a limit, time grows as their square
+
+}  // namespace
+
 template <class Real>
 TileCompiler<Real>::TileCompiler(int num_qubits, std::vector<int> tile, int lane_bits, int block_bits) {
     program_.num_qubits = num_qubits;
@@ -88,8 +94,8 @@ bool TileCompiler<Real>::emit_round(bool diagonals) {
     std::vector<const TileOp*> phase;
     std::vector<std::size_t> others, left;
     index_t blocked = 0, blocked_mix = 0, rotating = 0;
-    std::size_t k = 0;
-    for (; k < remaining_.size(); ++k) {
+    std::size_t k = first_;
+    for (; k < remaining_.size() && left.size() < kLookAhead; ++k) {
         if ((blocked & tile_mask_) == tile_mask_ && (blocked & ~tile_mask_) == 0 && !diagonals) break;  // nothing can act
         const TileOp& op = ops_[remaining_[k]];
         const bool may_act = !(op.used & blocked) && !(op.mixed & blocked_mix);
@@ -106,9 +112,9 @@ bool TileCompiler<Real>::emit_round(bool diagonals) {
         blocked |= op.mixed;
         blocked_mix |= op.used;
     }
-    left.insert(left.end(), remaining_.begin() + k, remaining_.end());
-    const bool progress = left.size() < remaining_.size();
-    remaining_ = std::move(left);
+    const bool progress = left.size() < k - first_;
+    first_ = k - left.size();  // what was left moves up to what was not looked at
+    std::copy(left.begin(), left.end(), remaining_.begin() + first_);
     if (!phase.empty()) emit_phase(phase);
     emit_rotations(rotations);
     for (std::size_t number : others) emit_other(ops_[number]);
@@ -117,7 +123,7 @@ bool TileCompiler<Real>::emit_round(bool diagonals) {
 
 template <class Real>
 TileProgram<Real> TileCompiler<Real>::finish() {
-    while (!remaining_.empty()) {
+    while (first_ < remaining_.size()) {
         if (emit_round(false)) continue;
         if (!emit_round(true)) break;  // cannot happen: the first remaining operator may always act
     }
@@ -135,15 +141,16 @@ void TileCompiler<Real>::free_lanes(const TileOp& op) {
         if (position_[q] < program_.lane_bits) swap_lane(position_[q], idle_vertical(op));
 }
 
-// The vertical position, not a target of `op`, whose qubit is a matrix or permutation target latest in what remains.
+// The vertical position, not a target of `op`, whose qubit is a matrix or permutation target latest in what comes next.
 template <class Real>
 int TileCompiler<Real>::idle_vertical(const TileOp& op) const {
     index_t candidates = 0;
     for (int p = program_.lane_bits; p < program_.num_tile; ++p) candidates |= index_t{1} << qubit_[p];
     for (int q : op.targets) candidates &= ~(index_t{1} << q);
     index_t last = candidates;
-    for (std::size_t number : remaining_) {
-        const TileOp& later = ops_[number];
+    const std::size_t end = std::min(remaining_.size(), first_ + kLookAhead);
+    for (std::size_t k = first_; k < end; ++k) {
+        const TileOp& later = ops_[remaining_[k]];
         if (later.mixed == 0 || later.targets.size() < 2) continue;
         last &= ~later.mixed;
         if (!last) break;

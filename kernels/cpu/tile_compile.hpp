@@ -84,7 +84,8 @@ class TileCompiler {
     std::vector<int> position_;  // of each qubit, -1 outside the tile
     std::vector<int> qubit_;     // at each position
     std::vector<TileOp> ops_;
-    std::vector<std::size_t> remaining_;  // numbers of ops not yet emitted, in order
+    std::vector<std::size_t> remaining_;  // from first_ on: numbers of ops not yet emitted, in order
+    std::size_t first_ = 0;
     index_t tile_mask_ = 0;
     complex_t scale_ = 1;
 };

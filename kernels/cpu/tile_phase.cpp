@@ -1,6 +1,8 @@
 // tile_phase.cpp -- sorts diagonals by where their qubits lie and builds the static tables of a phase sweep.
 #include <algorithm>
+#include <map>
 #include <set>
+#include <tuple>
 
 #include "tile_compile.hpp"
 
@@ -8,7 +10,8 @@ namespace qsim {
 
 namespace {
 
-constexpr int kExpandedQubits = 8;  // controls join the table up to this many qubits
+constexpr int kExpandedQubits = 8;        // controls join the table up to this many qubits
+constexpr std::size_t kMergeFrom = 64;    // diagonals of one sweep: fewer rarely meet twice
 
 // A diagonal as a table over positions (low index bits) and outer qubits (high index bits).
 struct Term {
@@ -54,6 +57,26 @@ Term make_term(const TileOp& op, const std::vector<int>& position) {
         term.table[i] = active ? op.data[index & ((index_t{1} << op.targets.size()) - 1)] : complex_t(1);
     }
     return term;
+}
+
+// The terms of many diagonals: those on the same qubits are multiplied together, for each costs a walk over the tables.
+std::vector<Term> make_terms(const std::vector<const TileOp*>& diagonals, const std::vector<int>& position) {
+    std::vector<Term> terms;
+    std::map<std::tuple<std::vector<int>, std::vector<int>, std::vector<int>, std::vector<int>, index_t, index_t>, std::size_t> known;
+    for (const TileOp* op : diagonals) {
+        Term term = make_term(*op, position);
+        if (diagonals.size() >= kMergeFrom) {
+            const auto [at, is_new] = known.try_emplace(
+                {term.inner, term.outer, term.inner_controls, term.inner_values, term.outer_mask, term.outer_value}, terms.size());
+            if (!is_new) {
+                std::vector<complex_t>& table = terms[at->second].table;
+                for (std::size_t i = 0; i < table.size(); ++i) table[i] *= term.table[i];
+                continue;
+            }
+        }
+        terms.push_back(std::move(term));
+    }
+    return terms;
 }
 
 template <class Real>
@@ -118,8 +141,7 @@ Phase compile_phase(TileProgram<Real>& program, const std::vector<int>& position
     const int low_bits = program.low_bits, high_bits = program.num_tile - low_bits;
     std::vector<std::pair<Place, Term>> terms;
     std::set<int> coupled;  // high positions that some static term couples to low ones
-    for (const TileOp* op : diagonals) {
-        Term term = make_term(*op, position);
+    for (Term& term : make_terms(diagonals, position)) {
         const Place place = place_of(term, low_bits);
         if (place == Place::kMixed)
             for (int p : term.inner)
