@@ -42,7 +42,9 @@ class Site:
     def error(self, problem: str, remedy: str) -> LoweringError:
         """A `LoweringError` that names gate, qubits, circuit, problem and remedy."""
         where = f"qubit {self.qubits[0]}" if len(self.qubits) == 1 else f"qubits {list(self.qubits)}"
-        return LoweringError(f"{self.gate!r} on {where} of circuit {self.circuit!r}: {problem}. {remedy}.")
+        return LoweringError(
+            f"qsim_ozaki cannot run {self.gate!r} on {where} of circuit {self.circuit!r}: {problem}. {remedy}."
+        )
 
 
 def numbers(params: Iterable[Any], site: Site) -> tuple[float, ...]:
