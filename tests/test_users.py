@@ -304,6 +304,8 @@ def test_t48_the_error_names_gate_qubits_circuit_and_remedy():
     assert "unheard_of" in message
     assert "mine" in message
     assert "2, 0" in message
+    assert "qsim_ozaki cannot run" in message
+    assert "Give it a definition, or a to_matrix() method; or remove it" in message
 
 
 def test_t51_too_wide_a_circuit_says_what_would_fit_and_what_fits_runs():
