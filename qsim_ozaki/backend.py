@@ -22,6 +22,7 @@ from qiskit.transpiler import Target
 
 from qsim_ozaki import engine as engines
 from qsim_ozaki import sampling
+from qsim_ozaki.advice import suggestions
 from qsim_ozaki.batch import Unit, is_stacked, make_units
 from qsim_ozaki.cost import Device, max_qubits
 from qsim_ozaki.engine import Engine
@@ -195,7 +196,9 @@ class OzakiBackend(BackendV2):  # type: ignore[misc]
         Raises:
             CapacityError: it is wider than any memory; the same as `run` raises.
         """
-        return self._planned(circuit, options)[1]
+        prepared, made, device = self._planned(circuit, options)
+        asked = plan_options(self.merged_options(options))
+        return replace(made, suggestions=suggestions(prepared.code, device, asked, made))
 
     def estimate(self, circuit: QuantumCircuit, **options: Any) -> Estimate:
         """What ``circuit`` would need, and whether it fits.

@@ -34,6 +34,7 @@ class ProgramPlan:
         prediction: totals over the parts, each done once.
         memory_bytes: bytes of one state.
         stacked: whether ``run`` does the operators one by one inside the cache instead, without these steps.
+        suggestions: other options that are predicted to do better.
     """
 
     num_qubits: int
@@ -42,6 +43,7 @@ class ProgramPlan:
     prediction: Prediction
     memory_bytes: int
     stacked: bool = False
+    suggestions: tuple[str, ...] = ()
 
     @property
     def steps(self) -> tuple[Step, ...]:
@@ -53,15 +55,16 @@ class ProgramPlan:
         parts = [each.explain() for each in self.plans]
         if len(parts) > 1:
             parts = [f"{title}\n{text}" for title, text in zip(self.titles, parts, strict=True)]
-        return "\n\n".join([*parts, STACKED] if self.stacked else parts)
+        told = [*parts, STACKED] if self.stacked else parts
+        return "\n".join(["\n\n".join(told), *(f"suggestion: {text}" for text in self.suggestions)])
 
     def _repr_html_(self) -> str:
         """The same for notebooks."""
-        note = f"<p>{STACKED}</p>" if self.stacked else ""
-        if len(self.plans) == 1:
-            return self.plans[0]._repr_html_() + note
-        parts = zip(self.titles, self.plans, strict=True)
-        return "".join(f"<h4>{html.escape(title)}</h4>{each._repr_html_()}" for title, each in parts) + note
+        parts = [each._repr_html_() for each in self.plans]
+        if len(parts) > 1:
+            parts = [f"<h4>{html.escape(title)}</h4>{text}" for title, text in zip(self.titles, parts, strict=True)]
+        notes = [STACKED] * self.stacked + [f"suggestion: {text}" for text in self.suggestions]
+        return "".join([*parts, *(f"<p>{html.escape(note)}</p>" for note in notes)])
 
 
 def plan_program(code: Code, device: Device, options: PlanOptions) -> ProgramPlan:

@@ -53,10 +53,23 @@ RULES = {
     "control": ({"classical", "expressions", "site", "ops"}, {"qiskit"}),
     "classical": ({"durations", "expressions", "ops", "errors"}, {"qiskit"}),
     "backend": (
-        {"batch", "engine", "program_plan", "plan", "prepare", "sampling", "instructions", "gates", "cost", "errors"}
+        {
+            "advice",
+            "batch",
+            "engine",
+            "program_plan",
+            "plan",
+            "prepare",
+            "sampling",
+            "instructions",
+            "gates",
+            "cost",
+            "errors",
+        }
         | {"job", "options", "result", "workers"},
         {"qiskit"},
     ),
+    "advice": ({"code", "program_plan", "plan", "explain", "cost"}, set()),
     "workers": ({"batch", "engine", "stack", "cost", "errors"}, {"qiskit"}),
     "batch": (
         {"bindings", "template", "stack", "prepare", "execute", "engine", "sampling", "saving", "vectors"}
