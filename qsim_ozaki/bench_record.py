@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 OURS = "qsim_ozaki"
@@ -169,6 +169,21 @@ class Report:
         """Timings whose state is not the reference's."""
         return tuple((row, timing) for row in self.rows for timing in row.timings if not timing.agrees)
 
+    @classmethod
+    def from_json(cls, record: Mapping[str, Any]) -> Report:
+        """What `as_json` wrote; its medians and ratios are computed anew.
+
+        Raises:
+            KeyError, TypeError, ValueError: it is no such record.
+        """
+        if record["schema"] != SCHEMA:
+            raise ValueError(f"schema {record['schema']}, not {SCHEMA}")
+        rows = tuple(
+            Row(**_fields(Row, row) | {"timings": tuple(_timing(timing) for timing in row["timings"])})
+            for row in record["rows"]
+        )
+        return cls(**_fields(cls, record) | {"rows": rows})
+
     def as_json(self) -> dict[str, Any]:
         """Every field, and beside them the medians and ratios that a reader wants."""
         out = {"schema": SCHEMA} | asdict(self)
@@ -181,3 +196,14 @@ class Report:
                     entry["model"]["bytes_per_s"] = timing.model.bytes_per_s
                     entry["model"]["flops_per_s"] = timing.model.flops_per_s
         return out
+
+
+def _fields(kind: type, record: Mapping[str, Any]) -> dict[str, Any]:
+    """The entries of ``record`` that are fields of ``kind``, all of them."""
+    return {field.name: record[field.name] for field in fields(kind)}
+
+
+def _timing(record: Mapping[str, Any]) -> Timing:
+    model = record["model"]
+    made = None if model is None else Model(**_fields(Model, model) | {"steps": tuple(model["steps"])})
+    return Timing(**_fields(Timing, record) | {"seconds": tuple(record["seconds"]), "model": made})

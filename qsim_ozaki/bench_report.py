@@ -208,6 +208,20 @@ def write(report: Report, json_file: str | None, markdown_file: str | None, plot
         raise QsimError(f"cannot write {error.filename}: {error.strerror}") from error
 
 
+def read(file: str) -> Report:
+    """The report of a JSON file that `write` wrote.
+
+    Raises:
+        QsimError: it cannot be read, or is no report.
+    """
+    try:
+        return Report.from_json(json.loads(Path(file).read_text(encoding="utf-8")))
+    except OSError as error:
+        raise QsimError(f"cannot read {file}: {error.strerror}") from error
+    except (KeyError, TypeError, ValueError) as error:
+        raise QsimError(f"{file} is not what qsim-ozaki bench --json writes: {error!r}") from error
+
+
 def progress(report: Report, json_file: str | None) -> None:
     """One line on stderr for the last row, and the JSON file so far: an interrupted run keeps what it has."""
     row = report.rows[-1]

@@ -170,13 +170,16 @@ def bench(
     repeats: Annotated[int, typer.Option(min=1, help="Counted runs of each.")] = 5,
     threads: Annotated[int, typer.Option(min=0, help="Of every simulator; default all cores.")] = 0,
     seed: Annotated[int, typer.Option(help="Of the circuits.")] = 7,
+    recorded: Annotated[
+        str | None, typer.Option("--from", metavar="FILE", help="Show a JSON file; run nothing.")
+    ] = None,
     json_file: Annotated[str | None, typer.Option("--json", metavar="FILE", help="Everything measured.")] = None,
     markdown: Annotated[str | None, typer.Option(metavar="FILE", help="The tables as Markdown.")] = None,
     plot: Annotated[str | None, typer.Option(metavar="FILE.png", help="Times as a picture; needs Matplotlib.")] = None,
 ) -> None:
     """Times this package beside the simulators that are installed, in turn, and its predictions beside the times.
 
-    Exit code 2 if two states differ.
+    With --from it shows what was measured before. Exit code 2 if two states differ.
     """
     from qsim_ozaki import bench_report
     from qsim_ozaki.bench import BenchOptions, measure
@@ -185,8 +188,13 @@ def bench(
         bench_report.require_plot()
     given = {"families": family, "qubits": qubits, "precisions": precision, "peers": peer}
     chosen = {name: tuple(values) for name, values in given.items() if values}
-    options = BenchOptions(repeats=repeats, threads=threads, seed=seed, **chosen)  # type: ignore[arg-type]
-    report = measure(options, lambda so_far: bench_report.progress(so_far, json_file))
+    if recorded and chosen:
+        raise QsimError("--from shows all that was measured. Leave out --family, --qubits, --precision and --peer.")
+    if recorded:
+        report = bench_report.read(recorded)
+    else:
+        options = BenchOptions(repeats=repeats, threads=threads, seed=seed, **chosen)  # type: ignore[arg-type]
+        report = measure(options, lambda so_far: bench_report.progress(so_far, json_file))
     bench_report.write(report, json_file, markdown, plot)
     bench_report.show(report)
     if report.disagreements:

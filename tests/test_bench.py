@@ -6,6 +6,7 @@ import re
 import signal
 from dataclasses import replace
 from io import StringIO
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -157,6 +158,50 @@ def test_command_line(capsys, tmp_path):
     command = json.loads((tmp_path / "json").read_text())["command"]
     assert command == "qsim-ozaki bench --family ghz --qubits 4 --precision double --peer aer --repeats 1 --threads 1"
     assert f"Written by `{command}`" in (tmp_path / "markdown").read_text()
+
+
+def test_a_report_is_read_back_as_it_was(report, made_up, tmp_path):
+    for each in (report, made_up):
+        file = tmp_path / "out.json"
+        bench_report.write(each, str(file), None, None)
+        assert bench_report.read(str(file)) == each
+
+
+def test_recorded_times_are_shown_without_a_run(capsys, tmp_path, monkeypatch):
+    monkeypatch.setattr("qsim_ozaki.bench.measure", None)
+    records = Path(__file__).parents[1] / "benchmarks"
+    out = {kind: tmp_path / kind for kind in ("json", "markdown")}
+    with pytest.raises(SystemExit) as stop:
+        cli.main(["bench", f"--from={records / 'cpu22.json'}", *(f"--{kind}={file}" for kind, file in out.items())])
+    assert not stop.value.code
+    assert re.search(r"qft +│ +22 │ double", capsys.readouterr().out)
+    assert out["json"].read_text() == (records / "cpu22.json").read_text()
+    assert out["markdown"].read_text() == (records / "cpu22.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{}", "is not what qsim-ozaki bench --json writes: KeyError"),
+        ("[1]", "is not what qsim-ozaki bench --json writes: TypeError"),
+        ("x", "is not what qsim-ozaki bench --json writes: JSONDecodeError"),
+        ('{"schema": 7}', "schema 7, not 1"),
+        (None, "No such file"),
+    ],
+)
+def test_what_is_no_record_is_one_line(capsys, tmp_path, text, message):
+    file = tmp_path / "record.json"
+    if text is not None:
+        file.write_text(text)
+    with pytest.raises(SystemExit) as stop:
+        cli.main(["bench", "--from", str(file)])
+    assert stop.value.code == 1
+    error = capsys.readouterr().err
+    assert re.search(message, error)
+    assert error.count("\n") == 1
+    with pytest.raises(SystemExit):
+        cli.main(["bench", "--from", str(file), "--family", "qft"])
+    assert "Leave out --family" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
