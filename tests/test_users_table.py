@@ -42,9 +42,9 @@ T37  dynamic
 T38  dynamic users_kinds
 T40  users users_kinds
 T41  users_scale  -- several GPUs: there is no such engine
-T43  users batch::executors_give_the_same_rows  -- Dask: any executor will do
-T44  batch users_scale  -- the device's pool: a GPU
-T45  batch
+T43  users executors::executors_give_the_same_rows  -- Dask: any executor will do
+T44  batch_speed users_scale  -- the device's pool: a GPU
+T45  batch_speed
 T46  users batch users_scale
 T48  users lower_refusals::*
 T51  users backend::one_message_where_no_memory_is_enough
@@ -57,9 +57,9 @@ T57  doctor users_gpu
 T58  users_gpu
 T60  users_gpu  -- kernels that run: a GPU
 T61  dynamic
-T62  batch
-T63  batch
-T64  batch
+T62  batch_speed
+T63  batch_speed
+T64  batch_speed
 T65  dynamic
 T66  users_guidance
 T68  users_guidance  -- CPU and GPU at once: a wish, and a GPU
