@@ -21,7 +21,7 @@ from qsim_ozaki.evaluate import Evaluator, make_evaluator
 from qsim_ozaki.gates import GATES, row_op
 from qsim_ozaki.observables import labelled
 from qsim_ozaki.ops import Relabel
-from qsim_ozaki.pauli import Observable, commuting_groups, expectations, measured_in
+from qsim_ozaki.pauli import Observable, SampledMeans, commuting_groups, expectations
 from qsim_ozaki.plan import plan
 from qsim_ozaki.prepare import plan_options
 from qsim_ozaki.stack import num_threads
@@ -106,24 +106,11 @@ def _sampled(
 ) -> tuple[Real, Real]:
     """Means of ``shots`` measurements in each basis that the observables need, and their standard errors."""
     setting, row = where
-    means = np.array([o.weights[(o.x | o.z) == 0].sum() for o in wanted])
-    variances = np.zeros(len(wanted))
-    left = [np.ones(len(o.weights), bool) for o in wanted]  # each string counts in the first basis that measures it
+    means = SampledMeans(wanted, shots)
     for number, basis in enumerate(commuting_groups(wanted)):
         generator = sampling.stream(setting.seed, (row, number))
-        samples, counts = np.unique(_measured(state, basis, generator.random(shots), setting), return_counts=True)
-        for index, observable in enumerate(wanted):
-            taken = measured_in(observable, basis) & left[index]
-            left[index] &= ~taken
-            if not taken.any():
-                continue
-            support = (observable.x | observable.z)[taken]
-            odd = np.bitwise_count(samples.astype(np.uint64)[:, None] & support) & 1
-            totals = np.where(odd, -1.0, 1.0) @ observable.weights[taken]
-            mean = float(counts @ totals) / shots
-            means[index] += mean
-            variances[index] += float(counts @ (totals - mean) ** 2) / max(1, shots - 1) / shots
-    return means, np.sqrt(variances)
+        means.add(basis, *np.unique(_measured(state, basis, generator.random(shots), setting), return_counts=True))
+    return means.values_and_errors()
 
 
 def _measured(

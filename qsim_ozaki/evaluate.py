@@ -104,8 +104,7 @@ def make_evaluator(circuit: QuantumCircuit) -> Evaluator | None:
     if measured is None or any(code.collapses_at(index) for index in range(len(code.items))):
         raise MixedStateError(
             f"circuit {program.name!r} measures, resets or branches before its end, so it has no one final state. "
-            f"For values, use EstimatorV2 with precision 0, or BackendEstimatorV2(backend=OzakiBackend()), which "
-            f"samples; for gradients, a circuit that is unitary up to its last measurements."
+            f"For values, use EstimatorV2; for gradients, a circuit that is unitary up to its last measurements."
         )
     place = [-1] * circuit.num_qubits
     for qubit, index in enumerate(program.active):

@@ -139,6 +139,41 @@ def _image(ket: NDArray[np.complex128], terms: Sequence[tuple[Placed, float]], t
     return image
 
 
+class SampledMeans:
+    """Means of observables from measurements in several bases, and their standard errors.
+
+    Args:
+        wanted: the observables.
+        shots: of each basis.
+    """
+
+    def __init__(self, wanted: Sequence[Observable], shots: int) -> None:
+        self.wanted = wanted
+        self.shots = shots
+        self.means = np.array([o.weights[(o.x | o.z) == 0].sum() for o in wanted])
+        self.variances = np.zeros(len(wanted))
+        # each string counts in the first basis that measures it
+        self.left = [np.ones(len(o.weights), bool) for o in wanted]
+
+    def add(self, basis: tuple[int, int], samples: NDArray[np.integer], counts: NDArray[np.integer]) -> None:
+        """Takes in the outcomes of one basis: distinct ``samples``, bit q of which is qubit q's, and their counts."""
+        for index, observable in enumerate(self.wanted):
+            taken = measured_in(observable, basis) & self.left[index]
+            self.left[index] &= ~taken
+            if not taken.any():
+                continue
+            support = (observable.x | observable.z)[taken]
+            odd = np.bitwise_count(samples.astype(np.uint64)[:, None] & support) & 1
+            totals = np.where(odd, -1.0, 1.0) @ observable.weights[taken]
+            mean = float(counts @ totals) / self.shots
+            self.means[index] += mean
+            self.variances[index] += float(counts @ (totals - mean) ** 2) / max(1, self.shots - 1) / self.shots
+
+    def values_and_errors(self) -> tuple[Real, Real]:
+        """Of every observable, once all bases are in."""
+        return self.means, np.sqrt(self.variances)
+
+
 def commuting_groups(observables: Sequence[Observable]) -> list[tuple[int, int]]:
     """Measurement bases that serve every Pauli string: (x, z) masks of what is measured on each qubit.
 

@@ -20,7 +20,7 @@ from qiskit.providers import JobStatus
 from qiskit.result.models import ExperimentResultData
 
 from qsim_ozaki import sampling
-from qsim_ozaki.averages import average_pub
+from qsim_ozaki.averages import average_pub, sample_pub
 from qsim_ozaki.backend import OzakiBackend
 from qsim_ozaki.errors import MixedStateError, OptionError
 from qsim_ozaki.estimate import Estimation, estimate_pub
@@ -80,8 +80,8 @@ class EstimatorV2(BaseEstimatorV2):  # type: ignore[misc]
 
     All observables of one row of parameters are evaluated on one state. With precision 0 values are exact and ``stds``
     are 0. Otherwise each basis that the observables need is measured in ``ceil(1 / precision**2)`` shots: values
-    scatter as those of a device without noise would, and ``stds`` are their standard errors. A circuit that measures,
-    resets or branches inside has exact values only: means over all of its histories.
+    scatter as those of a device without noise would, and ``stds`` are their standard errors. Of a circuit that
+    measures, resets or branches inside, values are means over all of its histories, and sampled shots each follow one.
 
     Args:
         backend: whose engine and options are used; a new `OzakiBackend` where not given.
@@ -123,9 +123,10 @@ class EstimatorV2(BaseEstimatorV2):  # type: ignore[misc]
                     evs, stds, shots = estimate_pub(pub, setting)
                 except MixedStateError:
                     if pub.precision:
-                        raise
-                    evs, shots = average_pub(pub, self._backend, check), 0
-                    stds = np.zeros_like(evs)
+                        evs, stds, shots = sample_pub(pub, self._backend, (seed, first), check)
+                    else:
+                        evs, shots = average_pub(pub, self._backend, check), 0
+                        stds = np.zeros_like(evs)
                 first += max(1, pub.parameter_values.size)
                 metadata = {"target_precision": pub.precision, "shots": shots}
                 metadata["circuit_metadata"] = pub.circuit.metadata

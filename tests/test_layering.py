@@ -89,7 +89,7 @@ RULES = {
     ),
     "job": ({"errors"}, {"qiskit"}),
     "options": ({"engine", "sampling", "errors"}, {"numpy", "qiskit"}),
-    "averages": ({"backend", "instructions", "observables"}, {"numpy", "qiskit"}),
+    "averages": ({"backend", "instructions", "observables", "pauli", "sampling"}, {"numpy", "qiskit"}),
     "primitives": (
         {"averages", "backend", "estimate", "job", "options", "result", "sampling", "errors"},
         {"numpy", "qiskit"},

@@ -16,7 +16,7 @@ from qiskit.quantum_info import Operator, SparseObservable, SparsePauliOp, State
 from random_circuits import random_circuit
 
 from qsim_ozaki import EstimatorV2, OzakiBackend, SamplerV2
-from qsim_ozaki.errors import CancelledError, LoweringError, MixedStateError, OptionError
+from qsim_ozaki.errors import CancelledError, LoweringError, OptionError
 
 PAIRS = int(os.environ.get("QSIM_OZAKI_ESTIMATES", "200"))
 
@@ -173,18 +173,6 @@ def test_dynamic_circuits_have_exact_values():
 
 
 def test_what_an_estimator_refuses():
-    circuit = QuantumCircuit(1, 1)
-    circuit.h(0)
-    circuit.measure(0, 0)
-    early, reset, branch, prepared = circuit.copy(), circuit.copy(), circuit.copy(), circuit.copy()
-    early.h(0)
-    reset.reset(0)
-    prepared.initialize([0, 1], 0)
-    with branch.if_test((circuit.clbits[0], 1)):
-        branch.x(0)
-    for each in (early, reset, branch, prepared):
-        with pytest.raises(MixedStateError, match="no one final state"):
-            EstimatorV2().run([(each, "Z")], precision=0.1).result()
     with pytest.raises(OptionError, match=r"precision=-0\.1 is not allowed"):
         EstimatorV2(default_precision=-0.1)
     with pytest.raises(OptionError, match="seed"):
