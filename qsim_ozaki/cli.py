@@ -37,7 +37,7 @@ app = typer.Typer(
 )
 
 Source = Annotated[str, typer.Argument(metavar="FILE", help="OpenQASM 2 or 3 file, or family:num_qubits as qft:20.")]
-Engine = Annotated[str | None, typer.Option(help="cpu, or auto for the best there is.")]
+Engine = Annotated[str | None, typer.Option(help="cpu, cuda, or auto, which is cpu.")]
 Precision = Annotated[str | None, typer.Option(help="double (complex128) or single (complex64).")]
 Arithmetic = Annotated[str | None, typer.Option(help="auto, native or emulated, for dense blocks.")]
 Threads = Annotated[int | None, typer.Option(help="Worker threads; default all cores.")]
@@ -225,7 +225,10 @@ def doctor(as_json: AsJson = False) -> None:
             findings.append(finding)
             color = {"ok": "green", "absent": "yellow"}.get(finding.state, "red")
             table.add_row(finding.what, f"[{color}]{finding.state}[/]", escape(finding.detail), escape(finding.remedy))
-        Console().print(table)
+        console = Console()
+        if not console.is_terminal:
+            console.width = 160  # a file or a pipe cuts nothing off
+        console.print(table)
     if any(finding.state == FAILED for finding in findings):
         raise typer.Exit(2)
 

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from qiskit import QuantumCircuit
 from qiskit.circuit import ParameterVector
-from qiskit.quantum_info import SparsePauliOp, Statevector, random_unitary
+from qiskit.quantum_info import SparsePauliOp, Statevector
 
 import qsim_ozaki._cpu as _cpu
 from qsim_ozaki.backend import OzakiBackend
@@ -154,7 +154,8 @@ def _mixed() -> QuantumCircuit:
 def _dense() -> QuantumCircuit:
     circuit = QuantumCircuit(8)
     circuit.h(range(8))
-    circuit.unitary(random_unitary(1 << 7, seed=7), [3, 0, 7, 1, 5, 2, 6])
+    parts = np.random.default_rng(7).normal(size=(2, 1 << 7, 1 << 7))
+    circuit.unitary(np.linalg.qr(parts[0] + 1j * parts[1])[0], [3, 0, 7, 1, 5, 2, 6])
     return circuit
 
 
