@@ -3,6 +3,7 @@
 usage: cuda_plans.py OUT.pkl [N ...]
 """
 
+import json
 import pickle
 import sys
 import time
@@ -16,21 +17,8 @@ from qsim_ozaki.cost import Device
 from qsim_ozaki.lower import lower
 from qsim_ozaki.plan import PlanOptions, plan
 
-# Rates of an NVIDIA H200 as `qsim_ozaki.cuda_calibrate` measures them; memory is what a fresh card has free.
-H200 = Device(
-    name="NVIDIA H200",
-    memory_bytes=139 << 30,
-    bandwidth_bytes_per_s=3.4e12,
-    fp64_flops_per_s=32e12,
-    fp32_flops_per_s=40e12,
-    int8_ops_per_s=1.27e15,
-    cache_bandwidth_bytes_per_s=218e12,
-    launch_seconds=18e-6,
-    tile_qubits=12,
-    line_qubits=3,
-    overlap=0.8,
-    splits_pairs=True,
-)
+# Rates as `qsim_ozaki.cuda_calibrate` measures them; memory is what a fresh card has free.
+H200 = Device(**json.loads((Path(__file__).parent / "devices.json").read_text())["NVIDIA H200"])
 
 
 def circuits(n, seed=7):

@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from devices import DEVICE, H200
 from random_ops import random_op, random_state, random_unitary
 from reference import apply_op, tolerance
 
 from qsim_ozaki.choose import Asked, dense_block
 from qsim_ozaki.cost import (
     PAGE_BYTES,
-    Device,
     Extent,
     Footprint,
     predict_emulated,
@@ -24,19 +24,6 @@ from qsim_ozaki.fuse import absorb_product
 from qsim_ozaki.op_list import OpList
 from qsim_ozaki.ops import EMPTY, DenseBlock, HadamardPass, Kind, Op, Path, Prepare, Relabel, TilePass
 from qsim_ozaki.plan import PlanOptions, order_swaps, plan
-
-DEVICE = Device(
-    name="made up",
-    memory_bytes=1 << 34,
-    bandwidth_bytes_per_s=1e11,
-    fp64_flops_per_s=1e12,
-    fp32_flops_per_s=2e12,
-    int8_ops_per_s=0,
-    cache_bandwidth_bytes_per_s=1e12,
-    launch_seconds=1e-6,
-    tile_qubits=6,
-    line_qubits=2,
-)
 
 
 def run_plan(made, state, num_qubits):
@@ -77,11 +64,9 @@ def test_a_block_is_emulated_from_its_predicted_crossing_on():
 def test_an_h200_emulates_where_its_measured_times_say_so():
     """Times of benchmarks/h200_blocks.md: emulation wins from k = 10 at FP64 parity, from k = 9 at 34 bits."""
     h200 = replace(
-        DEVICE,
+        H200,
         bandwidth_bytes_per_s=4.3e12,
-        int8_ops_per_s=1.27e15,
         block_flops_per_s=5.7e13,
-        overlap=0.8,
     )
     measured = {15: (4.15, 5.08, 6.74, 9.7), 9: (3.0, 3.6, 4.65, 6.33)}
     for accuracy, count, first in ((None, 15, 10), (2e-8, 9, 9)):

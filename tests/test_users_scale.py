@@ -13,11 +13,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from bell import bell
+from devices import DEVICE
 from qiskit import QuantumCircuit
 from qiskit.circuit.library import XGate, get_standard_gate_name_mapping
 from qiskit.quantum_info import Statevector
 from random_ops import random_state, random_unitary
-from test_plan import DEVICE, block_steps
+from test_plan import block_steps
 
 from qsim_ozaki import OzakiBackend, cuda_dense, moduli, ozaki, sampling
 from qsim_ozaki.cpu import extension_block

@@ -1,0 +1,10 @@
+"""Devices that no machine has to be: records of `benchmarks/devices.json`."""
+
+import json
+from pathlib import Path
+
+from qsim_ozaki.cost import Device
+
+RECORDS = json.loads((Path(__file__).parents[1] / "benchmarks" / "devices.json").read_text())
+DEVICE = Device(**RECORDS["made up"])
+H200 = Device(**RECORDS["NVIDIA H200"])
