@@ -10,6 +10,7 @@ from dataclasses import replace
 from qsim_ozaki.code import Code
 from qsim_ozaki.cost import Device, max_qubits
 from qsim_ozaki.explain import format_bytes, format_seconds
+from qsim_ozaki.ops import Stack
 from qsim_ozaki.plan import PlanOptions
 from qsim_ozaki.program_plan import ProgramPlan, plan_program
 
@@ -25,6 +26,8 @@ def suggestions(code: Code, device: Device, options: PlanOptions, made: ProgramP
         options: what was asked.
         made: the plan under ``options``.
     """
+    if any(isinstance(step, Stack) for step in made.steps):
+        return ()  # done in the cache and in double precision, whatever the options
     fits = made.memory_bytes <= device.memory_bytes
     found = []
     if options.precision == "double":

@@ -33,7 +33,7 @@ from qsim_ozaki.job import OzakiJob
 from qsim_ozaki.options import BackendOptions, check_run_arguments, checked
 from qsim_ozaki.plan import MAX_QUBITS
 from qsim_ozaki.prepare import Prepared, amplitude_updates, check_capacity, plan_options, prepare
-from qsim_ozaki.program_plan import ProgramPlan, plan_program
+from qsim_ozaki.program_plan import ProgramPlan, plan_program, plan_stack
 from qsim_ozaki.result import OzakiResult
 from qsim_ozaki.workers import Work, run_all
 
@@ -231,8 +231,8 @@ class OzakiBackend(BackendV2):  # type: ignore[misc]
         prepared = prepare(circuit, used)
         if prepared.code.num_qubits > MAX_QUBITS:
             check_capacity(prepared, device, used["precision"])
-        planned = plan_program(prepared.code, device, plan_options(used))
-        return prepared, replace(planned, stacked=is_stacked(prepared, used, engine, False)), device
+        make = plan_stack if is_stacked(prepared, used, engine, has_slots=False) else plan_program
+        return prepared, make(prepared.code, device, plan_options(used)), device
 
     def engine(self, options: dict[str, Any]) -> tuple[Engine, threading.Lock]:
         """The engine for ``options``, and the lock by which its jobs take turns; a forked process makes its own."""

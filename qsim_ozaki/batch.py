@@ -20,7 +20,7 @@ from qiskit.result.models import ExperimentResult
 
 from qsim_ozaki import sampling
 from qsim_ozaki.bindings import Values, one_per_circuit, parameter_rows
-from qsim_ozaki.cost import Device
+from qsim_ozaki.cost import Device, predict_stack
 from qsim_ozaki.engine import Engine, StackWork
 from qsim_ozaki.execute import Execution, Tally, execute
 from qsim_ozaki.prepare import Prepared, experiment, prepare, request
@@ -33,7 +33,6 @@ from qsim_ozaki.stack import (
     is_unplanned,
     sample_stacks,
     stack_program,
-    stack_seconds,
     updates,
 )
 from qsim_ozaki.template import Template, make_template
@@ -208,7 +207,9 @@ def _stacked(units: list[Unit], setting: Setting) -> Iterator[ExperimentResult]:
     seconds = (time.perf_counter() - start) / sum(unit.num_rows for unit in units)
     asked = request(units[0].prepared, options, setting.seed, units[0].first, setting.device)  # what all have in common
     for unit, stack, states in zip(units, stacks, saved, strict=True):
-        tally = Tally(STACK_STEP, 0.0, stack_seconds(unit.prepared.code, setting.device), 1)
+        code = unit.prepared.code
+        predicted = predict_stack(sum([len(segment.ops) for segment in code.segments]), code.num_qubits, setting.device)
+        tally = Tally(STACK_STEP, 0.0, predicted.seconds, 1)
         kind = "final state" if stack.reads else "none"
         for values, results in zip(unit.values, states, strict=True):
             done = Execution(next(drawn) if stack.reads else None, None, results, tally, kind, seconds)

@@ -236,6 +236,12 @@ def predict_prepare(
     return Prediction(memory, size, 6 * 2.0**live_qubits, share / 2, "memory")
 
 
+def predict_stack(num_ops: int, num_qubits: int, device: Device) -> Prediction:
+    """What one state of a stack costs: each operator a sweep over the cache, in double precision; memory sees none."""
+    seconds = num_ops * 2 * state_bytes(num_qubits, "double") / device.cache_bandwidth_bytes_per_s
+    return Prediction(seconds + device.launch_seconds, bound_by="cache")
+
+
 def packing_seconds(num_targets: int, device: Device) -> float:
     """What bringing a matrix into the kernels' order costs: one thread writes it to new memory."""
     return PACKING_SLOWDOWN * amplitude_bytes("double") * 4.0**num_targets / device.bandwidth_bytes_per_s

@@ -34,6 +34,7 @@ from qsim_ozaki.ops import (
     Relabel,
     Reset,
     Save,
+    Stack,
     Step,
     TilePass,
 )
@@ -98,7 +99,7 @@ def path_name(step: Step) -> str:
     """The word by which metadata counts ``step``."""
     if isinstance(step, DenseBlock):
         return f"dense_{step.path.value}"
-    names = {TilePass: "tile", HadamardPass: "hadamard", Prepare: "prepare", Relabel: "relabel"}
+    names = {TilePass: "tile", HadamardPass: "hadamard", Prepare: "prepare", Relabel: "relabel", Stack: "stack"}
     return names[type(step)]
 
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from qsim_ozaki.cost import Device, max_qubits, state_bytes
 from qsim_ozaki.op_list import OpList
-from qsim_ozaki.ops import DenseBlock, HadamardPass, Prediction, Prepare, Relabel, Step, TilePass
+from qsim_ozaki.ops import DenseBlock, HadamardPass, Prediction, Prepare, Relabel, Stack, Step, TilePass
 
 HEADER = ("step", "what", "qubits", "path", "passes", "moved", "time", "bound", "why")
 
@@ -74,9 +74,11 @@ def _summary(num_qubits: int, totals: Prediction, device: Device, precision: str
 
 def describe(step: Step) -> str:
     """What a step does, in a few words."""
-    if isinstance(step, TilePass):
+    if isinstance(step, (TilePass, Stack)):
         names = Counter(OpList.of(step.ops).native.name_counts())
-        return "TilePass " + ", ".join(f"{count} {name or 'gate'}" for name, count in names.most_common(4))
+        return f"{type(step).__name__} " + ", ".join(
+            f"{count} {name or 'gate'}" for name, count in names.most_common(4)
+        )
     if isinstance(step, HadamardPass):
         return f"HadamardPass of {len(step.qubits)}"
     if isinstance(step, DenseBlock):

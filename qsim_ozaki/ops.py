@@ -305,41 +305,17 @@ class Prepare:
     reason: str = ""
 
 
-Step: TypeAlias = TilePass | HadamardPass | DenseBlock | Relabel | Prepare
+@dataclass(frozen=True, slots=True, eq=False)
+class Stack:
+    """All of a small circuit: its operators as they come, on a state that stays in the cache, other rows beside it."""
+
+    qubits: tuple[int, ...]
+    ops: Sequence[Op]
+    prediction: Prediction = field(default_factory=Prediction)
+    reason: str = ""
 
 
-UNIT_TOLERANCE = 1e-6  # of what verify calls unitary: coarser than lowering's own check, finer than any mistake
-
-
-def verify(program: Program) -> None:
-    """Asserts what must hold after lowering; the message names the failing instruction."""
-    for number, instruction in enumerate(_one_by_one(program.body)):
-        where = f"instruction {number} of {program.name!r}: {instruction}"
-        assert all(0 <= bit < program.num_clbits for bit in bits_read(instruction) | bits_written(instruction)), where
-        qubits = qubits_of(instruction)
-        distinct = [q for q in qubits if q >= 0]
-        assert all(q < program.num_qubits for q in qubits), where
-        assert len(set(distinct)) == len(distinct) or isinstance(instruction, Measure), where
-        if isinstance(instruction, Op):
-            assert bool(np.all(np.isfinite(instruction.data))), where
-            assert 0 <= instruction.ctrl_state < 1 << len(instruction.controls), where
-            assert _is_of_its_kind(instruction), where
-
-
-def _is_of_its_kind(op: Op) -> bool:
-    """Whether the data of ``op`` has its kind's shape and is unitary."""
-    size = 1 << len(op.targets)
-    shape = {Kind.UNITARY: (size, size), Kind.HADAMARD: (0,)}.get(op.kind, (size,))
-    if (
-        op.data.dtype != np.complex128
-        or op.data.shape != shape
-        or (op.kind is Kind.PERMUTATION) != (op.permutation is not None)
-    ):
-        return False
-    if op.permutation is not None and not np.array_equal(np.sort(op.permutation), np.arange(size)):
-        return False
-    error = op.data.conj().T @ op.data - np.eye(size) if op.kind is Kind.UNITARY else np.abs(op.data) - 1
-    return bool(np.max(np.abs(error), initial=0) < UNIT_TOLERANCE)
+Step: TypeAlias = TilePass | HadamardPass | DenseBlock | Relabel | Prepare | Stack
 
 
 def walk(body: Iterable[Instruction]) -> Iterator[Instruction]:
@@ -348,14 +324,6 @@ def walk(body: Iterable[Instruction]) -> Iterator[Instruction]:
         yield instruction
         for arm in arms(instruction):
             yield from walk(arm)
-
-
-def _one_by_one(body: Iterable[Instruction]) -> Iterator[Op | Boundary]:
-    for instruction in walk(body):
-        if isinstance(instruction, Sequence):
-            yield from instruction
-        else:
-            yield instruction
 
 
 def arms(instruction: Instruction) -> tuple[Body, ...]:

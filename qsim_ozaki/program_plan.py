@@ -10,17 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from qsim_ozaki.code import Code, CodeItem, Segment
-from qsim_ozaki.cost import Device, total
+from qsim_ozaki.cost import Device, predict_stack, state_bytes, total
 from qsim_ozaki.op_list import OpList
-from qsim_ozaki.ops import Initialize, Measure, Op, Prediction, Reset, Save, Step
+from qsim_ozaki.ops import Initialize, Measure, Op, Prediction, Reset, Save, Stack, Step
 from qsim_ozaki.placement import initialize_op, loaded, saved_order
 from qsim_ozaki.plan import Plan, PlanOptions, plan
 from qsim_ozaki.saving import WHOLE_STATES
-
-STACKED = (
-    "So few qubits that are measured at the end are run without these steps: operator by operator in the cache, "
-    "as a stack."
-)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,7 +28,6 @@ class ProgramPlan:
         titles: what each part is.
         prediction: totals over the parts, each done once.
         memory_bytes: bytes of one state.
-        stacked: whether ``run`` does the operators one by one inside the cache instead, without these steps.
         suggestions: other options that are predicted to do better.
     """
 
@@ -42,7 +36,6 @@ class ProgramPlan:
     titles: tuple[str, ...]
     prediction: Prediction
     memory_bytes: int
-    stacked: bool = False
     suggestions: tuple[str, ...] = ()
 
     @property
@@ -55,16 +48,14 @@ class ProgramPlan:
         parts = [each.explain() for each in self.plans]
         if len(parts) > 1:
             parts = [f"{title}\n{text}" for title, text in zip(self.titles, parts, strict=True)]
-        told = [*parts, STACKED] if self.stacked else parts
-        return "\n".join(["\n\n".join(told), *(f"suggestion: {text}" for text in self.suggestions)])
+        return "\n".join(["\n\n".join(parts), *(f"suggestion: {text}" for text in self.suggestions)])
 
     def _repr_html_(self) -> str:
         """The same for notebooks."""
         parts = [each._repr_html_() for each in self.plans]
         if len(parts) > 1:
             parts = [f"<h4>{html.escape(title)}</h4>{text}" for title, text in zip(self.titles, parts, strict=True)]
-        notes = [STACKED] * self.stacked + [f"suggestion: {text}" for text in self.suggestions]
-        return "".join([*parts, *(f"<p>{html.escape(note)}</p>" for note in notes)])
+        return "".join([*parts, *(f"<p>suggestion: {html.escape(text)}</p>" for text in self.suggestions)])
 
 
 def plan_program(code: Code, device: Device, options: PlanOptions) -> ProgramPlan:
@@ -77,6 +68,16 @@ def plan_program(code: Code, device: Device, options: PlanOptions) -> ProgramPla
     plans = tuple(planner.plans)
     prediction = total(each.prediction for each in plans)
     return ProgramPlan(code.num_qubits, plans, tuple(planner.titles), prediction, plans[0].memory_bytes)
+
+
+def plan_stack(code: Code, device: Device, options: PlanOptions) -> ProgramPlan:
+    """The plan of ``code`` that is run as a stack."""
+    ops, num_qubits = code.joined_ops(), code.num_qubits
+    prediction, memory = predict_stack(len(ops), num_qubits, device), state_bytes(num_qubits, options.precision)
+    qubits = tuple(range(num_qubits))
+    step = Stack(qubits, ops, prediction, "few qubits, measured at the end: a state in the cache needs no passes")
+    whole = Plan(num_qubits, (step,), qubits, device, options, prediction, memory)
+    return ProgramPlan(num_qubits, (whole,), ("stack",), prediction, memory)
 
 
 class _Planner:

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 import qsim_ozaki._cpu as _cpu
 from qsim_ozaki.code import Code, Segment
-from qsim_ozaki.cost import Device, amplitude_bytes
 from qsim_ozaki.engine import available_threads
 from qsim_ozaki.op_list import OpList
 from qsim_ozaki.ops import Save
@@ -51,11 +50,6 @@ def is_unplanned(code: Code) -> bool:
 def updates(code: Code) -> int:
     """Amplitudes times operators of stackable ``code``."""
     return sum([len(segment.ops) for segment in code.segments]) << code.num_qubits
-
-
-def stack_seconds(code: Code, device: Device) -> float:
-    """Predicted time of one state: each operator a sweep over the cache, 16 bytes read and written per amplitude."""
-    return updates(code) * 2 * amplitude_bytes("double") / device.cache_bandwidth_bytes_per_s
 
 
 def num_threads(asked: int) -> int:

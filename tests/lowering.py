@@ -10,10 +10,11 @@ from qiskit.circuit import (
 )
 from qiskit.quantum_info import Operator, Statevector, random_unitary
 from reference import apply_ops, tolerance, unitary_of, zero_state
+from verify import verify
 
 from qsim_ozaki.lower import lower
 from qsim_ozaki.op_list import OpList
-from qsim_ozaki.ops import Branch, Initialize, Op, Reset, verify
+from qsim_ozaki.ops import Branch, Initialize, Op, Reset
 
 QISKIT_ROUNDING = 64  # gates in which Qiskit's own definition of one gate may round, and its matrix does
 

@@ -69,7 +69,7 @@ RULES = {
         | {"job", "options", "result", "workers"},
         {"qiskit"},
     ),
-    "advice": ({"code", "program_plan", "plan", "explain", "cost"}, set()),
+    "advice": ({"code", "program_plan", "plan", "explain", "cost", "ops"}, set()),
     "workers": ({"batch", "engine", "stack", "cost", "errors"}, {"qiskit"}),
     "batch": (
         {"bindings", "template", "stack", "prepare", "execute", "engine", "sampling", "saving", "vectors"}

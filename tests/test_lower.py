@@ -23,10 +23,11 @@ from qiskit.circuit import (
 from qiskit.quantum_info import Statevector
 from random_circuits import random_circuit
 from reference import apply_ops, tolerance, zero_state
+from verify import verify
 
 from qsim_ozaki.expressions import bits_equal
 from qsim_ozaki.gates import build_target
-from qsim_ozaki.ops import Branch, Initialize, Kind, Measure, Op, Program, Reset, Save, verify
+from qsim_ozaki.ops import Branch, Initialize, Kind, Measure, Op, Program, Reset, Save
 
 # Qiskit's matrix of a PauliEvolutionGate warns of its own sparse format
 pytestmark = pytest.mark.filterwarnings("ignore::scipy.sparse.SparseEfficiencyWarning")

@@ -17,6 +17,7 @@ from random_circuits import random_circuit
 
 from qsim_ozaki import OzakiBackend, sampling
 from qsim_ozaki.jsonable import to_jsonable
+from qsim_ozaki.ops import Stack
 
 
 def measured(rng, num_qubits):
@@ -80,15 +81,15 @@ def test_which_circuits_are_stacked():
     state.h(0)
     for circuit, options in ((wide, {}), (matrix, {}), (state, {}), (bell(), {"shots": None})):
         assert "stack" not in steps_of(backend.run(circuit, **options).result())
-        assert not backend.plan(circuit, **options).stacked
+        assert not any(isinstance(step, Stack) for step in backend.plan(circuit, **options).steps)
     found = backend.run(bell()).result()
     assert steps_of(found) == {"stack": 1}
-    assert found.results[0].metadata["predicted_seconds"] > 0
     planned = backend.plan(bell())
-    assert planned.stacked
-    assert "run without these steps" in planned.explain()
-    assert "run without these steps" in planned._repr_html_()
-    assert "run without" not in backend.plan(wide).explain()
+    (step,) = planned.steps
+    assert (type(step), step.qubits, len(step.ops)) == (Stack, (0, 1), 2)
+    assert found.results[0].metadata["predicted_seconds"] == planned.prediction.seconds > 0
+    assert "Stack 1 h, 1 cx" in planned.explain()
+    assert "Stack 1 h, 1 cx" in planned._repr_html_()
 
 
 def test_emulated_arithmetic_is_done_in_rows_too(rng):
