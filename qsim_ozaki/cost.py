@@ -32,6 +32,7 @@ class Device:
         line_qubits: lowest qubits that make one memory transaction, complex128; always in a tile.
         overlap: share of memory time that hides behind arithmetic: 0 where a core gathers, computes and scatters in
             turn, 1 where other blocks compute meanwhile.
+        moves_qubits: whether a tile pass may store qubits of its tile at each other's places.
         splits_pairs: whether dense two-qubit unitaries are cheaper as rotations and cores (`pairs.py`).
         fill_bytes_per_s: rate at which a product state is written; 0: as ``bandwidth_bytes_per_s``.
         touch_bytes_per_s: rate at which memory is zeroed or handed out when first touched; 0: at once.
@@ -53,6 +54,7 @@ class Device:
     touch_bytes_per_s: float = 0.0
     block_flops_per_s: float = 0.0
     splits_pairs: bool = False
+    moves_qubits: bool = False
 
     def tile_for(self, precision: str) -> int:
         """Qubits of a tile in ``precision``: the same bytes hold one more qubit in single."""
@@ -161,6 +163,14 @@ class Footprint:
         self.pages = max(before, after)
         looked_at = before << (tile & ~self.live >> inner << inner).bit_count()  # a tile is read whole or not at all
         return Extent(min(read, float(looked_at * page // size)), worked, float((self.pages - before) * page))
+
+    def swap(self, swaps: Iterable[tuple[int, int]]) -> None:
+        """The qubits of each pair change places."""
+        for p, q in swaps:
+            for name in ("live", "ones"):
+                mask = getattr(self, name)
+                if (mask >> p ^ mask >> q) & 1:
+                    setattr(self, name, mask ^ (1 << p | 1 << q))
 
     def mix(self, mask: int, new_support: int) -> None:
         """The qubits of ``mask`` may be anything from here on, and 2**new_support times as many amplitudes too."""

@@ -94,6 +94,7 @@ class CpuEngine:
         if isinstance(step, Prepare):
             _native(state).prepare(np.ascontiguousarray(step.factors).reshape(-1), self.threads)
         elif isinstance(step, TilePass):
+            assert not step.swaps, "no plan for a CPU moves qubits"
             self._run_tile(state, step.qubits, step.ops, (step.zero_qubits, step.one_qubits))
         elif isinstance(step, HadamardPass):
             self._run_tile(state, step.qubits, [Op(Kind.HADAMARD, step.qubits, EMPTY)])

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
@@ -14,8 +15,8 @@ from numpy.typing import NDArray
 
 from qsim_ozaki import cuda_calibrate, cuda_dense, cuda_measure, jit
 from qsim_ozaki.cost import Device, amplitude_bytes
+from qsim_ozaki.cuda_layout import SHAPES, Tile
 from qsim_ozaki.cuda_ozaki import EmulatedBlock
-from qsim_ozaki.cuda_program import SHAPES
 from qsim_ozaki.cuda_stack import MAX_STACK_QUBITS, THREADS, split_rows, stack_tables
 from qsim_ozaki.cuda_tiles import INSTANCES, Compiler, tile_launch
 from qsim_ozaki.engine import ColumnChecks, StackWork, State, available_threads, collapse_masks
@@ -171,11 +172,11 @@ class CudaEngine:
             tile = SHAPES[own.precision].tile_qubits
             if len(step.qubits) > tile:
                 raise EngineError(f"a Hadamard pass over {len(step.qubits)} qubits does not fit a tile of {tile}")
-            self._run_cached(own, step, step.qubits, [Op(Kind.HADAMARD, step.qubits, EMPTY)])
+            self._run_cached(own, step, Tile(step.qubits), [Op(Kind.HADAMARD, step.qubits, EMPTY)])
         elif isinstance(step, TilePass):
-            self._run_cached(own, step, step.qubits, step.ops, step.zero_qubits)
+            self._run_cached(own, step, Tile(step.qubits, step.zero_qubits, step.swaps), step.ops)
         elif isinstance(step, DenseBlock) and step.path is Path.NATIVE:
-            self._run_cached(own, step, step.op.targets, [step.op], step.zero_qubits)
+            self._run_cached(own, step, Tile(step.op.targets, step.zero_qubits), [step.op])
         elif isinstance(step, DenseBlock):
             self._run_emulated(own, step)
         else:
@@ -222,13 +223,11 @@ class CudaEngine:
             self._shared[function.ptr] = shared_bytes
         function((min(max(blocks, 1), (1 << 31) - 1),), (threads,), args, shared_mem=shared_bytes)
 
-    def _run_cached(
-        self, state: CudaState, step: Step, qubits: Sequence[int], ops: Sequence[Op], zero_qubits: Sequence[int] = ()
-    ) -> None:
+    def _run_cached(self, state: CudaState, step: Step, tile: Tile, ops: Sequence[Op]) -> None:
         """Compiles a step once per width and precision; a plan that runs again only launches."""
         key = (id(step), state.num_qubits, state.precision)
         if key not in self._programs:
-            self._remember(key, step, self._compile(state, qubits, ops, zero_qubits))
+            self._remember(key, step, self._compile(state, tile, ops))
         self._programs.move_to_end(key)
         for launch in self._programs[key][1]:
             launch(state)
@@ -239,16 +238,14 @@ class CudaEngine:
         if len(self._programs) > CACHED_PROGRAMS:
             self._programs.popitem(last=False)
 
-    def _compile(
-        self, state: CudaState, qubits: Sequence[int], ops: Sequence[Op], zero_qubits: Sequence[int]
-    ) -> list[Any]:
+    def _compile(self, state: CudaState, tile: Tile, ops: Sequence[Op]) -> list[Any]:
         """Tile programs, with matrices that do not fit the registers or that tensor cores do better in between."""
         launches: list[Any] = []
         waiting: list[Op] = []
 
-        def flush() -> None:
-            if waiting:
-                launches.append(tile_launch(self, state, qubits, tuple(waiting), zero_qubits))
+        def flush(swaps: tuple[tuple[int, int], ...] = ()) -> None:
+            if waiting or swaps:
+                launches.append(tile_launch(self, state, replace(tile, swaps=swaps), tuple(waiting)))
                 waiting.clear()
 
         shape = SHAPES[state.precision]
@@ -256,10 +253,10 @@ class CudaEngine:
             wide = op.kind is Kind.UNITARY and len(op.targets) > shape.register_qubits
             if wide or (len(op.mixed_qubits) > shape.tile_qubits):
                 flush()
-                launches.append(self._dense_launch(state, op, zero_qubits))
+                launches.append(self._dense_launch(state, op, tile.zero_qubits))
             else:
                 waiting.append(op)
-        flush()
+        flush(tile.swaps)
         return launches
 
     def _dense_launch(self, state: CudaState, op: Op, zero_qubits: Sequence[int]) -> Any:

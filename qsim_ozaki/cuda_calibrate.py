@@ -13,7 +13,7 @@ import numpy as np
 
 from qsim_ozaki import jit
 from qsim_ozaki.cost import Device
-from qsim_ozaki.cuda_program import SHAPES
+from qsim_ozaki.cuda_layout import SHAPES
 from qsim_ozaki.ops import DenseBlock, Kind, Op, TilePass
 
 LARGE_BYTES = 1 << 30  # several times any L2
@@ -42,6 +42,7 @@ def cuda_device(engine: Any) -> Device:
         overlap=OVERLAP,
         block_flops_per_s=rates["block_flops_per_s"],
         splits_pairs=True,
+        moves_qubits=True,
     )
 
 

@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from qsim_ozaki.cuda_layout import SHAPES, Shape, Tile, place, swizzle
 from qsim_ozaki.cuda_lower import HALF_TURN, TURN, Item, lower, phases_of
-from qsim_ozaki.cuda_schedule import Phase, Phases, schedule
+from qsim_ozaki.cuda_schedule import Frame, Phase, Phases, schedule
 from qsim_ozaki.ops import ComplexArray, Op
 
 END, EXCHANGE, PERMUTE, MATRIX_ALL, PHASE_TABLE, FACTOR, SIGN, DIAGONAL, SCALE = range(9)
@@ -23,20 +24,6 @@ MAX_SELECT = 6  # a table of phases has at most 2**6 columns: 16 KiB, which stay
 RUN_TOLERANCE = 1 << 10  # 2**-54 of a turn: below the rounding of the phases themselves
 LEAST_COS = 2.0**-10  # below, a rotation is written with its cotangent: its factor would eat the range
 SQRT_HALF = 0.7071067811865476
-
-
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """Sizes of one precision's kernel, as `common.cuh` has them."""
-
-    tile_qubits: int
-    register_qubits: int
-    line_qubits: int
-    amp_bytes: int
-    least_scale: float
-
-
-SHAPES = {"double": Shape(12, 4, 3, 16, 2.0**-500), "single": Shape(13, 5, 4, 8, 2.0**-50)}
 
 
 @dataclass(slots=True, eq=False)
@@ -80,33 +67,20 @@ def runs_of(qubits: Sequence[int]) -> list[tuple[int, int]]:
     return out
 
 
-def compile_tile(
-    qubits: Sequence[int], ops: Sequence[Op], num_qubits: int, precision: str, zero_qubits: Sequence[int] = ()
-) -> TileProgram:
+def compile_tile(tile: Tile, ops: Sequence[Op], num_qubits: int, precision: str) -> TileProgram:
     """The program of a tile pass; a tile smaller than the kernel's is filled up with the lowest other qubits.
 
     Args:
-        qubits: the step's qubits, at most the kernel's tile.
-        ops: in order, mixed qubits inside ``qubits``.
+        tile: the step's, at most the kernel's.
+        ops: in order, mixed qubits inside the tile.
         num_qubits: width of the state, at least the kernel's register qubits.
         precision: ``"double"`` or ``"single"``.
-        zero_qubits: qubits outside ``qubits`` that are |0>.
     """
     shape = SHAPES[precision]
-    wanted = min(shape.tile_qubits, num_qubits)
-    assert len(qubits) <= wanted, f"a tile of {len(qubits)} qubits does not fit {wanted}"
-    others = (q for q in range(num_qubits) if q not in set(qubits))
-    tile = tuple(sorted([*qubits, *(next(others) for _ in range(wanted - len(qubits)))]))
-    phases = schedule(lower(ops, shape.register_qubits), tile, shape.register_qubits, shape.line_qubits)
-    zeros = tuple(q for q in zero_qubits if q not in tile)
-    return _Packer(tile, zeros, num_qubits, shape).pack(phases)
-
-
-def swizzle(index: NDArray[np.int64] | int, line: int) -> NDArray[np.int64]:
-    """Slot of a tile index, linear over GF(2): lanes that differ in positions of distinct residue hit other banks."""
-    e = np.asarray(index, np.int64)
-    low = (1 << line) - 1
-    return np.asarray(e ^ (e >> line & low) ^ (e >> 2 * line & low) ^ (e >> 3 * line & low), np.int64)
+    tile = tile.filled(min(shape.tile_qubits, num_qubits), num_qubits)
+    frame = Frame(tile.qubits, shape.register_qubits, shape.line_qubits, tile.swaps)
+    phases = schedule(lower(ops, shape.register_qubits), frame)
+    return _Packer(tile.qubits, tile.zero_qubits, num_qubits, shape, frame).pack(phases)
 
 
 def float_bits(x: float) -> int:
@@ -120,6 +94,7 @@ class _Packer:
     zero_qubits: tuple[int, ...]
     num_qubits: int
     shape: Shape
+    frame: Frame
     data: list[int] = field(default_factory=list)
     ops: list[int] = field(default_factory=list)
     tables: list[tuple[int, NDArray[np.generic]]] = field(default_factory=list)
@@ -127,15 +102,19 @@ class _Packer:
 
     def pack(self, phases: list[Phase]) -> TileProgram:
         """Every phase's work between exchanges; the next tile is fetched once shared memory is free of this one."""
-        load = self._layout(phases[0], outer=True)
+        load = self._layout(phases[0], True, len(phases) == 1 and not self.frame.swaps)
         last_use = max([0, *(i for i, phase in enumerate(phases) if self._shares(phase))])
         for i, phase in enumerate(phases):
             if i:
-                self._op(EXCHANGE, 0, self._layout(phase, outer=i == len(phases) - 1))
-            if i == len(phases) - 1 and last_use != i:
+                self._op(EXCHANGE, 0, self._layout(phase, False, i == len(phases) - 1 and not self.frame.swaps))
+            moves = i == len(phases) - 1 and bool(self.frame.swaps)
+            last = i == len(phases) - 1 and not moves
+            if last and last_use != i:
                 self._op(PREFETCH)
             self._work(phase)
-            if i == len(phases) - 1 and last_use == i:
+            if moves:
+                self._op(EXCHANGE, 0, self._layout(phase, False, True))
+            if moves or (last and last_use == i):
                 self._op(PREFETCH)
         self._op(END)
         self._op(END)  # the kernel reads one operator ahead
@@ -216,28 +195,13 @@ class _Packer:
         words: list[int] = np.ascontiguousarray(values.reshape(-1), kind).view(np.uint64).tolist()
         return words
 
-    def _layout(self, phase: Phase, outer: bool) -> int:
-        """Strides and slots of the register bits, then offset and slot per thread.
-
-        Threads take the other positions ascending where the layout touches the state, else so that banks differ.
-        """
-        line = self.shape.line_qubits
-        registers = [self.tile.index(q) for q in phase.registers]
-        rest = [p for p in range(len(self.tile)) if p not in registers]
-        if not outer:
-            front = [next((p for p in rest if p % line == i), -1) for i in range(line)]
-            front = [p for p in front if p >= 0]
-            rest = front + [p for p in rest if p not in front]
-        slots = swizzle(np.array([1 << p for p in registers], np.int64), line) * self.shape.amp_bytes
-        strides = [1 << q for q in phase.registers]
-        thread = np.arange(1 << len(rest), dtype=np.int64)
-        offset, index = np.zeros_like(thread), np.zeros_like(thread)
-        for i, p in enumerate(rest):
-            offset |= (thread >> i & 1) << self.tile[p]
-            index |= (thread >> i & 1) << p
-        table = np.stack([offset, swizzle(index, line) * self.shape.amp_bytes], axis=1).reshape(-1)
-        head = strides + slots.tolist()
-        return self._put(head + table.tolist())
+    def _layout(self, phase: Phase, loads: bool, stores: bool) -> int:
+        """Strides and slots of the register bits, then offset and slot per thread."""
+        found = place(self.frame, phase.registers, loads, stores)
+        strides = [1 << (self.frame.stored_at(q) if stores else q) for q in found.registers]
+        table = np.stack([found.offsets(self.frame, stores), found.slots(self.frame, self.shape)], axis=1)
+        words: list[int] = table.astype(np.int64).reshape(-1).tolist()
+        return self._put(strides + found.register_slots(self.frame, self.shape) + words)
 
     def _split(self, condition: tuple[int, int], registers: tuple[int, ...]) -> tuple[int, int, int]:
         """A condition as (register mask and value in op arg form, thread mask, thread value)."""

@@ -31,22 +31,48 @@ class Phase:
     work: list[Item | Phases] = field(default_factory=list)
 
 
-WINDOW = 96  # items looked at when a register set is chosen: keeps the choice linear in the number of items
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """What a schedule keeps to.
 
-
-def schedule(
-    items: Sequence[Item], tile: Sequence[int], register_qubits: int, line_qubits: int, lazy: bool = False
-) -> list[Phase]:
-    """Phases that do all ``items`` once each, in an order that commutes with the given one.
-
-    Args:
-        items: in order; mixed qubits are in ``tile``.
+    Attributes:
         tile: qubits of the tile, ascending.
         register_qubits: qubits a phase holds in registers.
         line_qubits: the lowest qubits; the first and the last phase leave them to the lanes, for whole lines.
+        swaps: pairs of the tile's qubits that change places at the store.
+    """
+
+    tile: tuple[int, ...]
+    register_qubits: int
+    line_qubits: int
+    swaps: tuple[tuple[int, int], ...] = ()
+
+    def lines(self, stored: bool = False) -> int:
+        """The qubits that are the lowest at the load, or at the store; 0 where the tile is too small to choose."""
+        if len(self.tile) < self.register_qubits + self.line_qubits:
+            return 0
+        return _mask([q for q in self.tile if (self.stored_at(q) if stored else q) < self.line_qubits])
+
+    def stored_at(self, qubit: int) -> int:
+        """Where the store puts ``qubit``."""
+        for pair in self.swaps:
+            if qubit in pair:
+                return pair[pair[0] == qubit]
+        return qubit
+
+
+WINDOW = 96  # items looked at when a register set is chosen: keeps the choice linear in the number of items
+
+
+def schedule(items: Sequence[Item], frame: Frame, lazy: bool = False) -> list[Phase]:
+    """Phases that do all ``items`` once each, in an order that commutes with the given one.
+
+    Args:
+        items: in order; mixed qubits are in the tile.
+        frame: the tile.
         lazy: phases wait until a qubit of theirs changes; else those that one table holds anyway go with it.
     """
-    lines = _line_mask(tile, register_qubits, line_qubits)
+    tile, count, lines = frame.tile, frame.register_qubits, frame.lines()
     pending: dict[int, int] = {}
     todo = list(items)
     phases: list[Phase] = []
@@ -54,32 +80,30 @@ def schedule(
         todo = _absorb(todo, pending)
         if not todo:
             break
-        registers = _choose(todo, tile, register_qubits, lines if not phases else 0)
+        registers = _choose(todo, tile, count, lines if not phases else 0)
         if not phases and registers & lines:
-            phases.append(Phase(_fill(0, tile, register_qubits, lines)))
-        phase = Phase(_fill(registers, tile, register_qubits, lines))
+            phases.append(Phase(_fill(0, tile, count, lines)))
+        phase = Phase(_fill(registers, tile, count, lines))
         todo = _run(phase, todo, pending, lazy)
         phases.append(phase)
     if not phases:
-        phases.append(Phase(_fill(0, tile, register_qubits, lines)))
+        phases.append(Phase(_fill(0, tile, count, lines)))
     if pending:
         phases[-1].work.append(Phases(dict(pending)))
-    if _mask(phases[-1].registers) & lines:
-        phases.append(Phase(_fill(0, tile, register_qubits, lines)))
+    stored = frame.lines(stored=True)
+    if _mask(phases[-1].registers) & stored or (frame.swaps and len(phases) == 1):
+        phases.append(Phase(_fill(0, tile, count, stored)))
     return phases
 
 
-def cut(
-    phases: Sequence[Phase], sizes: Sequence[int], limit: int, tile: Sequence[int], line_qubits: int
-) -> list[list[Phase]]:
+def cut(phases: Sequence[Phase], sizes: Sequence[int], limit: int, frame: Frame) -> list[list[Phase]]:
     """``phases`` as consecutive parts of about equal size, each a pass of its own, with about ``limit`` at most.
 
     Args:
         phases: as `schedule` returns them.
         sizes: of each.
         limit: of a part.
-        tile: qubits of the tile, ascending.
-        line_qubits: as for `schedule`: parts begin and end without them in registers.
+        frame: as for `schedule`: parts begin and end without the lowest qubits in registers.
     """
     share = sum(sizes) / max(-(-sum(sizes) // limit), 1)
     parts: list[list[Phase]] = [[]]
@@ -90,19 +114,14 @@ def cut(
             room += share
         parts[-1].append(phase)
         room -= size
-    count = len(phases[0].registers)
-    lines = _line_mask(tile, count, line_qubits)
-    outer = _fill(0, tile, count, lines)
-    for part in parts:
+    for number, part in enumerate(parts):
+        last = number == len(parts) - 1
+        lines, stored = frame.lines(), frame.lines(stored=last)
         if _mask(part[0].registers) & lines:
-            part.insert(0, Phase(outer))
-        if _mask(part[-1].registers) & lines:
-            part.append(Phase(outer))
+            part.insert(0, Phase(_fill(0, frame.tile, frame.register_qubits, lines)))
+        if _mask(part[-1].registers) & stored or (last and frame.swaps and len(part) == 1):
+            part.append(Phase(_fill(0, frame.tile, frame.register_qubits, stored)))
     return parts
-
-
-def _line_mask(tile: Sequence[int], register_qubits: int, line_qubits: int) -> int:
-    return (1 << line_qubits) - 1 if len(tile) >= register_qubits + line_qubits else 0
 
 
 def _mask(qubits: Sequence[int]) -> int:

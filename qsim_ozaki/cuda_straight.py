@@ -6,15 +6,16 @@ In: a tile's qubits, ops, the state's width and precision. Out: `StraightProgram
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from qsim_ozaki.cuda_dense import RUNS, runs_record
+from qsim_ozaki.cuda_layout import SHAPES, Tile
 from qsim_ozaki.cuda_lower import lower, mask_of
-from qsim_ozaki.cuda_program import SHAPES
-from qsim_ozaki.cuda_schedule import Phase, Phases, cut, schedule
+from qsim_ozaki.cuda_schedule import Frame, Phase, Phases, cut, schedule
 from qsim_ozaki.cuda_writer import NotStraightError, StraightProgram, Writer
 from qsim_ozaki.ops import Op
 
@@ -24,34 +25,31 @@ MAX_INSTRUCTIONS = 6500  # 16 bytes each in a cache of 128 KiB; beyond, the time
 KINDS = ("hadamard", "rotate", "flip", "matrix")  # on one or two qubits
 
 
-def straight(
-    qubits: Sequence[int], ops: Sequence[Op], num_qubits: int, precision: str, zero_qubits: Sequence[int] = ()
-) -> list[StraightProgram]:
+def straight(tile: Tile, ops: Sequence[Op], num_qubits: int, precision: str) -> list[StraightProgram]:
     """A tile pass as straight-line kernels, one where it fits; a smaller tile is filled up with the lowest others.
 
     Args:
-        qubits: the step's qubits, at most the kernel's tile.
-        ops: in order, mixed qubits inside ``qubits``.
+        tile: the step's.
+        ops: in order, mixed qubits inside the tile.
         num_qubits: width of the state, at least a tile and its register qubits' lines.
         precision: ``"double"`` or ``"single"``.
-        zero_qubits: qubits outside ``qubits`` that are |0>.
 
     Raises:
         NotStraightError: an operator needs the interpreter, or the arguments do not fit a launch.
     """
     shape = SHAPES[precision]
-    wanted = min(shape.tile_qubits, num_qubits)
-    others = (q for q in range(num_qubits) if q not in set(qubits))
-    tile = tuple(sorted([*qubits, *(next(others) for _ in range(wanted - len(qubits)))]))
+    tile = tile.filled(min(shape.tile_qubits, num_qubits), num_qubits)
     items = lower(ops, shape.register_qubits)
     for item in items:
         if item.kind != "terms" and (item.kind not in KINDS or len(item.qubits) > 2):
             raise NotStraightError(item.kind)
-    phases = schedule(items, tile, shape.register_qubits, shape.line_qubits, lazy=True)
+    frame = Frame(tile.qubits, shape.register_qubits, shape.line_qubits, tile.swaps)
+    phases = schedule(items, frame, lazy=True)
     sizes = [_instructions(phase, shape.register_qubits) for phase in phases]
-    zeros = tuple(q for q in zero_qubits if q not in tile)
-    parts = cut(phases, sizes, MAX_INSTRUCTIONS, tile, shape.line_qubits)
-    return [Writer(tile, zeros, num_qubits, shape).write(part) for part in parts]
+    parts = cut(phases, sizes, MAX_INSTRUCTIONS, frame)
+    inner = replace(tile, swaps=())
+    tiles = [inner] * (len(parts) - 1) + [tile]
+    return [Writer(part_tile, num_qubits, shape).write(part) for part_tile, part in zip(tiles, parts, strict=True)]
 
 
 def _instructions(phase: Phase, register_qubits: int) -> int:

@@ -9,12 +9,14 @@ import os
 import queue
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from qsim_ozaki import cuda_dense, cuda_straight, cuda_writer, jit
-from qsim_ozaki.cuda_program import SHAPES, TileProgram, compile_tile
+from qsim_ozaki.cuda_layout import SHAPES, Tile
+from qsim_ozaki.cuda_program import TileProgram, compile_tile
 from qsim_ozaki.errors import EngineError
 from qsim_ozaki.ops import Op
 
@@ -91,15 +93,13 @@ class Compiler:
                 self._queue.task_done()
 
 
-def tile_launch(
-    engine: Any, state: Any, qubits: Sequence[int], ops: Sequence[Op], zero_qubits: Sequence[int]
-) -> Callable[[Any], None]:
+def tile_launch(engine: Any, state: Any, tile: Tile, ops: Sequence[Op]) -> Callable[[Any], None]:
     """A function that runs one tile pass on a state of the same width and precision."""
     precision = state.precision  # what follows is cached: it must not hold the state itself
     shape = SHAPES[precision]
-    if len(qubits) > shape.tile_qubits:
-        qubits = sorted({q for op in ops for q in op.mixed_qubits})
-    arguments = (qubits, ops, state.kernel_qubits, precision, zero_qubits)
+    if len(tile.qubits) > shape.tile_qubits:
+        tile = replace(tile, qubits=tuple(sorted({q for op in ops for q in op.mixed_qubits})))
+    arguments = (tile, ops, state.kernel_qubits, precision)
     interpreted: list[Callable[[Any], None]] = []
     spelled: list[_Straight] = []
     if state.kernel_qubits >= REPEAT_QUBITS:

@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from qsim_ozaki.cuda_layout import Place, Shape, Tile, place
 from qsim_ozaki.cuda_lower import HALF_TURN, TURN, Item, mask_of, phases_of
-from qsim_ozaki.cuda_program import LEAST_COS, SQRT_HALF, Shape, doubling_runs, swizzle
-from qsim_ozaki.cuda_schedule import Phase, Phases
+from qsim_ozaki.cuda_program import LEAST_COS, SQRT_HALF, doubling_runs
+from qsim_ozaki.cuda_schedule import Frame, Phase, Phases
 from qsim_ozaki.ops import ComplexArray
 
 MAX_TILE_PHASES = 30  # of the 1 KiB that two blocks a processor leave beside their tiles, twice
@@ -59,21 +60,10 @@ class StraightProgram:
 
 
 @dataclass(slots=True, eq=False)
-class _Place:
-    """One layout: register qubits ascending, the thread's bits in order, its slots in words and as a C++ type."""
-
-    registers: tuple[int, ...]
-    lanes: tuple[int, ...]
-    slots_at: int
-    name: str
-
-
-@dataclass(slots=True, eq=False)
 class Writer:
     """Writes one pass; used once."""
 
-    tile: tuple[int, ...]
-    zero_qubits: tuple[int, ...]
+    tile: Tile
     num_qubits: int
     shape: Shape
     lines: list[str] = field(default_factory=list)
@@ -85,11 +75,12 @@ class Writer:
     scale: float = 1.0
     common: int = 0  # an angle that every amplitude still lacks
     last_table: Phases | None = None
-    place: _Place = field(init=False)
+    place: Place = field(init=False)
+    frame: Frame = field(init=False)
 
-    @property
-    def _threads(self) -> int:
-        return 1 << (len(self.tile) - self.shape.register_qubits)
+    def __post_init__(self) -> None:
+        shape = self.shape
+        self.frame = Frame(self.tile.qubits, shape.register_qubits, shape.line_qubits, self.tile.swaps)
 
     def write(self, phases: list[Phase]) -> StraightProgram:
         """Every phase's work between exchanges; the rest of the next tile is fetched once shared memory is free."""
@@ -98,14 +89,13 @@ class Writer:
             inside = mask_of(phase.registers)
             tables = (w for w in phase.work if isinstance(w, Phases) and any(not key & ~inside for key in w.terms))
             self.last_table = next(reversed([*tables]), self.last_table)
-        places = [self._place(phase, i in (0, last), i) for i, phase in enumerate(phases)]
-        self.place = places[0]
-        offsets = [self._put(self._offsets(place)) for place in (places[0], places[-1])]
+        places = [place(self.frame, phase.registers, i == 0, i == last) for i, phase in enumerate(phases)]
+        slots = [self._put(place.slots(self.frame, self.shape)) for place in places]
+        offsets = [self._put(places[i].offsets(self.frame, stored=i == last)) for i in (0, last)]
         for i, phase in enumerate(phases):
+            self.place = places[i]
             if i:
-                before, self.place = self.place, places[i]
-                slots = f"{before.slots_at}, {self.place.slots_at}"
-                self._say(f"exchange<{before.name}, {self.place.name}>(a, tile, {slots});")
+                self._say(f"exchange<Layout{i - 1}, Layout{i}>(a, tile, {slots[i - 1]}, {slots[i]});")
             if i == last:
                 guard = "__syncthreads(); " if i else ""  # others may still read what the last exchange brought
                 self._say(f"{guard}fetch_rest<Body>(tile, args);")
@@ -113,18 +103,17 @@ class Writer:
         records = self._records()
         if 8 * (len(self.values) + len(self.masks)) > MAX_CONSTANT_BYTES:
             raise NotStraightError(f"{len(self.values)} constants")
-        source = self._source(places, offsets, records)
-        stride_in, stride_out = (tuple(1 << q for q in place.registers) for place in (places[0], places[-1]))
+        source = self._source(places, [*offsets, slots[0], records])
         return StraightProgram(
             source=source,
             tables=np.concatenate(self.words),
-            stride_in=stride_in,
-            stride_out=stride_out,
+            stride_in=tuple(1 << q for q in places[0].registers),
+            stride_out=tuple(1 << self.frame.stored_at(q) for q in places[-1].registers),
             masks=tuple(self.masks),
             values=tuple(self.values),
-            num_tiles=1 << (self.num_qubits - len(self.tile) - len(self.zero_qubits)),
-            tile=self.tile,
-            zero_qubits=self.zero_qubits,
+            num_tiles=1 << (self.num_qubits - len(self.tile.qubits) - len(self.tile.zero_qubits)),
+            tile=self.tile.qubits,
+            zero_qubits=self.tile.zero_qubits,
             scale=self.scale,
             tile_phases=len(self.records),
         )
@@ -149,44 +138,20 @@ class Writer:
         self.masks.append(mask)
         return f"args.mask[{len(self.masks) - 1}]"
 
-    def _place(self, phase: Phase, outer: bool, number: int) -> _Place:
-        """Threads take the other positions ascending where the layout touches the state, else so that banks differ."""
-        line = self.shape.line_qubits
-        rest = [q for q in self.tile if q not in phase.registers]
-        if not outer:
-            at = {q: self.tile.index(q) for q in rest}
-            front = [next((q for q in rest if at[q] % line == i), -1) for i in range(line)]
-            front = [q for q in front if q >= 0]
-            rest = front + [q for q in rest if q not in front]
-        thread = np.arange(self._threads)
-        index = sum(((thread >> i & 1) << self.tile.index(q) for i, q in enumerate(rest)), np.zeros_like(thread))
-        slots = (swizzle(index, line) * self.shape.amp_bytes).astype(np.uint32)
-        return _Place(phase.registers, tuple(rest), self._put(slots), f"Layout{number}")
-
-    def _offsets(self, place: _Place) -> NDArray[np.uint64]:
-        thread = np.arange(self._threads, dtype=np.uint64)
-        bits = ((thread >> np.uint64(i) & np.uint64(1)) << np.uint64(q) for i, q in enumerate(place.lanes))
-        return sum(bits, np.zeros_like(thread))
-
-    def _source(self, places: list[_Place], offsets: list[int], records: int) -> str:
-        size = self.shape.amp_bytes
+    def _source(self, places: list[Place], tables: list[int]) -> str:
         layouts = []
-        for place in places:
-            masks = [int(swizzle(1 << self.tile.index(q), self.shape.line_qubits)) * size for q in place.registers]
-            layouts.append(f"using {place.name} = Layout<{', '.join(f'{m}u' for m in masks)}>;")
-        first, last = places[0], places[-1]
-        numbers = {
-            "unsigned kOffsetIn": offsets[0],
-            "unsigned kOffsetOut": offsets[1],
-            "unsigned kSlotsIn": first.slots_at,
-            "unsigned kRecords": records,
+        for i, layout in enumerate(places):
+            masks = layout.register_slots(self.frame, self.shape)
+            layouts.append(f"using Layout{i} = Layout<{', '.join(f'{m}u' for m in masks)}>;")
+        names = ("kOffsetIn", "kOffsetOut", "kSlotsIn", "kRecords")
+        numbers = {f"unsigned {name}": table for name, table in zip(names, tables, strict=True)} | {
             "int kTilePhases": len(self.records),
             "bool kScaled": str(self.scale != 1).lower(),
         }
-        sizes = {"TILE": len(self.tile), "CONSTANTS": max(len(self.values), 1), "MASKS": max(len(self.masks), 1)}
+        sizes = {"TILE": len(self.tile.qubits), "CONSTANTS": max(len(self.values), 1), "MASKS": max(len(self.masks), 1)}
         out = [f"#define QSIM_{name} {value}" for name, value in sizes.items()]
         out += ['#include "tile_straight.cuh"', "", "struct Body {", *(f"    {layout}" for layout in layouts)]
-        out += [f"    using In = {first.name};", f"    using Out = {last.name};"]
+        out += ["    using In = Layout0;", f"    using Out = Layout{len(places) - 1};"]
         out += [f"    static constexpr {name} = {value};" for name, value in numbers.items()]
         out += [f"    static __device__ __forceinline__ void run({PARAMETERS}) {{"]
         out += [f"        {line}" for line in self.lines]
@@ -206,17 +171,13 @@ class Writer:
     def _bit(self, qubit: int) -> int:
         return self.place.registers.index(qubit)
 
-    def _thread_bits(self, mask: int) -> int:
-        """A mask of qubits as the thread's bits."""
-        return sum(1 << i for i, q in enumerate(self.place.lanes) if mask >> q & 1)
-
     def _tile_bits(self, mask: int) -> int:
         """The part of a mask of qubits that the tile's number holds."""
-        return mask & ~mask_of(self.tile)
+        return mask & ~mask_of(self.tile.qubits)
 
     def _crosses(self, mask: int) -> bool:
         """Whether a mask has qubits of the thread and of the tile's number at once."""
-        return bool(self._thread_bits(mask) and self._tile_bits(mask))
+        return bool(self.place.bits(mask) and self._tile_bits(mask))
 
     def _item(self, item: Item) -> None:
         bits = [self._bit(q) for q in item.qubits]
@@ -253,9 +214,9 @@ class Writer:
     def _where(self, mask: int, value: int) -> str:
         """A condition on thread and tile bits as an expression, empty where there is none."""
         parts = []
-        threads = self._thread_bits(mask)
+        threads = self.place.bits(mask)
         if threads:
-            parts.append(f"(threadIdx.x & {threads}u) == {self._thread_bits(value & mask)}u")
+            parts.append(f"(threadIdx.x & {threads}u) == {self.place.bits(value & mask)}u")
         tile = self._tile_bits(mask)
         if tile:
             parts.append(f"(tile.base & {self._mask(tile)}) == {self._mask(self._tile_bits(value & mask))}")
@@ -315,8 +276,8 @@ class Writer:
     def _sign(self, group: dict[int, int]) -> str:
         singles = sum(key for key in group if key.bit_count() == 1)
         parts = []
-        if self._thread_bits(singles):
-            parts.append(f"parity(threadIdx.x & {self._thread_bits(singles)}u)")
+        if self.place.bits(singles):
+            parts.append(f"parity(threadIdx.x & {self.place.bits(singles)}u)")
         if self._tile_bits(singles):
             parts.append(f"parity(tile.base & {self._mask(self._tile_bits(singles))})")
         parts += [f"sign_where({self._where(key, key)})" for key in sorted(group) if key.bit_count() > 1]
@@ -329,10 +290,10 @@ class Writer:
         both = {key: angle for key, angle in group.items() if self._crosses(key)}
         parts = []
         if thread:
-            total = np.zeros(self._threads, np.uint64)
-            number = np.arange(self._threads)
+            total = np.zeros(1 << len(self.place.lanes), np.uint64)
+            number = np.arange(len(total))
             for key, angle in thread.items():
-                bits = self._thread_bits(key)
+                bits = self.place.bits(key)
                 total[number & bits == bits] += np.uint64(angle)  # wraps modulo one turn
             parts.append(f"phase_of_thread(tile.tables, {self._put(self._amps(phases_of(total.tolist())))})")
         if tile:
@@ -343,7 +304,9 @@ class Writer:
         if both:
             words = _angle_words(both)
             record = f"{(len(words) - 2) // 4}u, {self._put(np.array(words, np.uint64))}u"
-            parts.append(f"phase_of_both(tile.tables, {record}, tile.base, {self._put(self._offsets(self.place))}u)")
+            parts.append(
+                f"phase_of_both(tile.tables, {record}, tile.base, {self._put(self.place.offsets(self.frame))}u)"
+            )
         product = parts[0]
         for part in parts[1:]:
             product = f"cmul({product}, {part})"

@@ -95,7 +95,7 @@ def _overlaps(
         return out
     num_qubits = evaluator.num_qubits
     passes = evaluator.joined_ops().native.search_tiles(num_qubits, TILE_QUBITS, LINE)
-    for mask, members in reversed(passes):
+    for mask, _, members in reversed(passes):
         program = stack_program(num_qubits, [members], [q for q in range(num_qubits) if mask >> q & 1])
         program.overlaps(data, kets, bras, out, threads)
     return out

@@ -245,6 +245,7 @@ class TilePass:
         ops: in order.
         zero_qubits: qubits outside the tile that still are |0>: tiles where one of them reads 1 hold only zeros.
         one_qubits: qubits outside the tile that still are |1>; an engine may leave out what holds only zeros.
+        swaps: pairs of ``qubits`` that change places at the store, which costs nothing there; no qubit twice.
     """
 
     qubits: tuple[int, ...]
@@ -253,6 +254,7 @@ class TilePass:
     one_qubits: tuple[int, ...] = ()
     prediction: Prediction = field(default_factory=Prediction)
     reason: str = ""
+    swaps: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

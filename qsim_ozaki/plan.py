@@ -126,7 +126,9 @@ def plan(
     if options.restore_order:
         fused.extend(OpList.of(order_swaps(final)))
         final = tuple(range(num_qubits))
-    steps += choose_passes(fused, used, device, options)
+    passes, place = choose_passes(fused, used, device, options)
+    steps += passes
+    final = tuple(place[q] for q in final)
     prediction = total(step.prediction for step in steps)
     memory = state_bytes(num_qubits, options.precision)
     return Plan(num_qubits, tuple(steps), final, device, options, prediction, memory)
@@ -154,21 +156,51 @@ def order_swaps(final: Sequence[int]) -> list[Op]:
     return swaps
 
 
-def choose_passes(ops: OpList, used: Footprint, device: Device, options: PlanOptions) -> list[Step]:
+def choose_passes(
+    ops: OpList, used: Footprint, device: Device, options: PlanOptions
+) -> tuple[list[Step], tuple[int, ...]]:
     """Steps that cover ``ops``: tiles that take the most work first, large matrices apart.
+
+    Where the device can, passes bring those qubits to the lowest places that the next tile holds: a tile then is any
+    set of qubits that shares a line's number of them with the tile before.
 
     Args:
         ops: fused, on physical qubits.
         used: the state before the first op; it is changed to that after the last.
         device: measured or made up.
         options: what was asked.
+
+    Returns:
+        The steps, and for each physical qubit of ``ops`` the one where it is after them.
     """
-    line = min(device.line_for(options.precision), used.num_qubits)
-    tile = min(max(device.tile_for(options.precision), line + 1), used.num_qubits)
+    n = used.num_qubits
+    line = min(device.line_for(options.precision), n)
+    tile = min(max(device.tile_for(options.precision), line + 1), n)
+    large = bool(ops.native.large_matrices(least_block_qubits(options.arithmetic)))
+    moves = device.moves_qubits and not large and not options.restore_order
+    seconds = 2 * state_bytes(n, options.precision) / device.bandwidth_bytes_per_s
+    chosen = ops.native.search_tiles(n, tile, (1 << line) - 1, seconds, moves)
     passes = _Passes(used, tile, device, options)
-    for mask, members in ops.native.search_tiles(used.num_qubits, tile, (1 << line) - 1):
-        passes.add(mask, OpList(members))
-    return passes.steps
+    place = tuple(range(n))
+    for (mask, _, members), after in zip(chosen, [*chosen[1:], None], strict=False):
+        if place != tuple(range(n)):
+            moved, place = members.relabel_swaps(list(place))
+            mask, members = _placed(mask, place), moved
+        swaps = _line_swaps(_placed(after[1], place), line) if after and moves else ()
+        passes.add(mask, OpList(members), swaps)
+        place = tuple(dict([*swaps, *((q, p) for p, q in swaps)]).get(p, p) for p in place)
+    return passes.steps, place
+
+
+def _placed(mask: int, place: Sequence[int]) -> int:
+    return _mask([p for q, p in enumerate(place) if mask >> q & 1])
+
+
+def _line_swaps(wanted: int, line: int) -> tuple[tuple[int, int], ...]:
+    """Swaps of physical qubits that bring those of ``wanted`` to the lowest ``line`` places."""
+    leaving = [p for p in range(line) if not wanted >> p & 1]
+    coming = [p for p in range(line, wanted.bit_length()) if wanted >> p & 1]
+    return tuple(zip(leaving, coming, strict=True))
 
 
 class _Passes:
@@ -181,29 +213,32 @@ class _Passes:
         self.options = options
         self.steps: list[Step] = []
 
-    def add(self, tile: int, ops: OpList) -> None:
+    def add(self, tile: int, ops: OpList, swaps: tuple[tuple[int, int], ...]) -> None:
         """One pass with ``ops``, or several where matrices among them are large enough to be steps of their own."""
         begin = 0
         for number in ops.native.large_matrices(least_block_qubits(self.options.arithmetic)):
             self.close(tile, OpList(ops.native.part(begin, number)))
             self.block(ops[number])
             begin = number + 1
-        self.close(tile, OpList(ops.native.part(begin, len(ops))) if begin else ops)
+        self.close(tile, OpList(ops.native.part(begin, len(ops))) if begin else ops, swaps)
 
-    def close(self, tile: int, ops: OpList) -> None:
+    def close(self, tile: int, ops: OpList, swaps: tuple[tuple[int, int], ...] = ()) -> None:
         if not ops:
             return
         tile = self.filled(tile)
         zeros, ones = self.used.fixed_qubits(tile)
         prediction = self.predict(tile, ops)
-        if not zeros and not ones and ops.native.only_hadamards():
+        if not zeros and not ones and not swaps and ops.native.only_hadamards():
             targets = tuple(sorted(op.targets[0] for op in ops))
             self.steps.append(HadamardPass(targets, prediction, "only Hadamards: additions, one scale"))
         else:
             qubits = tuple(q for q in range(self.used.num_qubits) if tile >> q & 1)
             reason = f"{len(ops)} ops fit a tile of {len(qubits)} qubits"
-            self.steps.append(TilePass(qubits, ops, zeros, ones, prediction, reason))
+            if swaps:
+                reason += f", stored with {', '.join(str(p) for _, p in swaps)} lowest"
+            self.steps.append(TilePass(qubits, ops, zeros, ones, prediction, reason, swaps))
         self.used.mix(ops.native.mixed_mask(), ops.native.spread())
+        self.used.swap(swaps)
 
     def filled(self, tile: int) -> int:
         """``tile`` with the lowest live qubits for which there is room: longer runs of memory, fewer tiles."""

@@ -19,6 +19,18 @@ def random_state(rng, num_qubits):
     return state / np.linalg.norm(state)
 
 
+def random_swaps(rng, tile):
+    """Up to two disjoint pairs of ``tile``, often none."""
+    order = [int(q) for q in rng.permutation(tile)]
+    count = int(rng.integers(0, min(3, len(tile) // 2 + 1)))
+    return tuple(zip(order[:count], order[count : 2 * count], strict=True))
+
+
+def swap_ops(swaps):
+    """``swaps`` as operators."""
+    return [Op(Kind.PERMUTATION, pair, np.ones(4, complex), permutation=SWAP, name="swap") for pair in swaps]
+
+
 def phases(rng, size):
     return np.exp(1j * rng.uniform(0, 2 * np.pi, size))
 

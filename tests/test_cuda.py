@@ -5,10 +5,10 @@ import weakref
 import numpy as np
 import pytest
 import tile_twin
-from random_ops import random_op, random_state, random_unitary
+from random_ops import random_op, random_state, random_swaps, random_unitary, swap_ops
 from reference import apply_op, tolerance
 
-from qsim_ozaki import cuda_dense, cuda_lower, cuda_program, cuda_tiles
+from qsim_ozaki import cuda_dense, cuda_layout, cuda_lower, cuda_program, cuda_tiles
 from qsim_ozaki.errors import CapacityError, EngineError
 from qsim_ozaki.ops import EMPTY, DenseBlock, HadamardPass, Kind, Op, TilePass
 
@@ -34,18 +34,20 @@ def cuda():
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("num_qubits", [5, 8, 11, 14])
 def test_tile_programs_do_what_their_ops_do(rng, num_qubits, precision):
-    shape = cuda_program.SHAPES[precision]
+    shape = cuda_layout.SHAPES[precision]
     for _ in range(8):
         size = int(rng.integers(1, min(num_qubits, shape.tile_qubits) + 1))
         tile = tuple(sorted(int(q) for q in rng.permutation(num_qubits)[:size]))
         count, width = int(rng.integers(1, 25)), shape.register_qubits
         ops = tuple(random_op(rng, num_qubits, tile, max_targets=width) for _ in range(count))
         state = random_state(rng, num_qubits)
-        program = cuda_program.compile_tile(tile, ops, num_qubits, precision)
+        swaps = random_swaps(rng, tile)
+        program = cuda_program.compile_tile(cuda_layout.Tile(tile, (), swaps), ops, num_qubits, precision)
         kind = np.complex128 if precision == "double" else np.complex64
         got = tile_twin.run(program, state.astype(kind), precision)
-        assert np.linalg.norm(got - reference(state, ops)) <= tolerance(len(ops), precision), (
+        assert np.linalg.norm(got - reference(state, (*ops, *swap_ops(swaps)))) <= tolerance(len(ops), precision), (
             tile,
+            swaps,
             [op.kind for op in ops],
         )
 
@@ -55,7 +57,7 @@ def test_zero_qubits_leave_out_tiles(rng):
     state = random_state(rng, num_qubits)
     state[np.arange(state.size) >> 13 != 0] = 0
     ops = tuple(random_op(rng, num_qubits, (2, 5, 12)) for _ in range(10))
-    program = cuda_program.compile_tile((2, 5, 12), ops, num_qubits, "double", zeros)
+    program = cuda_program.compile_tile(cuda_layout.Tile((2, 5, 12), zeros), ops, num_qubits, "double")
     assert program.num_tiles == 2
     assert np.linalg.norm(tile_twin.run(program, state, "double") - reference(state, ops)) <= tolerance(10)
 
@@ -67,7 +69,7 @@ def test_qft_phases_become_runs(rng):
     ops = [Op(Kind.HADAMARD, (13,), EMPTY)]
     ops += [Op(Kind.DIAGONAL, (13, q), np.array([1, 1, 1, np.exp(1j * np.pi / 2 ** (13 - q))])) for q in range(13)]
     state = random_state(rng, n)
-    program = cuda_program.compile_tile(tile, ops, n, "double")
+    program = cuda_program.compile_tile(cuda_layout.Tile(tile), ops, n, "double")
     assert np.linalg.norm(tile_twin.run(program, state, "double") - reference(state, ops)) <= tolerance(len(ops))
     codes = [int(w) & 255 for w in program.words[program.first_op :]]
     factors = [int(w) for w in program.words[program.first_op :] if int(w) & 255 == cuda_program.FACTOR]
@@ -78,7 +80,7 @@ def test_qft_phases_become_runs(rng):
 def test_many_rotations_do_not_leave_the_range_of_single(rng):
     ops = [Op(Kind.UNITARY, (q,), random_unitary(rng, 2)) for _ in range(200) for q in range(6)]
     state = random_state(rng, 6)
-    program = cuda_program.compile_tile(tuple(range(6)), ops, 6, "single")
+    program = cuda_program.compile_tile(cuda_layout.Tile(tuple(range(6))), ops, 6, "single")
     got = tile_twin.run(program, state.astype(np.complex64), "single")
     assert np.linalg.norm(got - reference(state, ops)) <= tolerance(len(ops), "single")
 
@@ -163,7 +165,7 @@ def test_a_compiled_pass_holds_no_state(num_qubits):
 @pytest.mark.parametrize("num_qubits", [16, 18])
 def test_random_passes_at_many_tiles(cuda, rng, num_qubits, precision):
     """More tiles than blocks: every block fetches its next tile while it works on one."""
-    shape = cuda_program.SHAPES[precision]
+    shape = cuda_layout.SHAPES[precision]
     for _ in range(6):
         tile = tuple(sorted({*range(shape.line_qubits), *(int(q) for q in rng.permutation(num_qubits)[:8])}))
         ops = tuple(random_op(rng, num_qubits, tile) for _ in range(20))

@@ -5,11 +5,11 @@ import re
 import numpy as np
 import pytest
 import straight_host
-from random_ops import random_op, random_state, random_unitary
+from random_ops import random_op, random_state, random_swaps, random_unitary, swap_ops
 from reference import apply_op, tolerance
 
 from qsim_ozaki import cuda_straight, jit
-from qsim_ozaki.cuda_program import SHAPES
+from qsim_ozaki.cuda_layout import SHAPES, Tile
 from qsim_ozaki.cuda_writer import NotStraightError
 from qsim_ozaki.errors import EngineError
 from qsim_ozaki.ops import CORE, EMPTY, Kind, Op
@@ -93,8 +93,9 @@ def test_sources_do_what_their_ops_do(tmp_path, rng, precision, seed):
     size = int(rng.integers(3, SHAPES[precision].tile_qubits + 1))
     tile = tuple(sorted(int(q) for q in rng.permutation(n)[:size]))
     ops = straight_ops(rng, n, tile, 25)
-    programs = cuda_straight.straight(tile, ops, n, precision)
-    check(programs, ops, random_state(rng, n), precision, tmp_path, early=(0, 8, 16)[seed])
+    swaps = random_swaps(rng, tile)
+    programs = cuda_straight.straight(Tile(tile, (), swaps), ops, n, precision)
+    check(programs, [*ops, *swap_ops(swaps)], random_state(rng, n), precision, tmp_path, early=(0, 8, 16)[seed])
 
 
 @needs_compiler
@@ -107,10 +108,11 @@ def test_circuit_families_on_the_host(tmp_path, rng, family):
         "qft": lambda: list(qft(14, n)),
         "cores": lambda: list(cores(rng, tile, 12)),
     }[family]()
-    programs = cuda_straight.straight(tile, ops, n, "double")
+    swaps = {"brick": ((0, 9), (1, 10), (2, 11)), "trotter": ((1, 6),)}.get(family, ())
+    programs = cuda_straight.straight(Tile(tile, (), swaps), ops, n, "double")
     assert {"trotter": "phases[", "qft": "phases["}.get(family, "") in programs[-1].source
     assert {"brick": "times_mirrored", "cores": "core4_by"}.get(family, "") in programs[0].source
-    check(programs, ops, random_state(rng, n), "double", tmp_path)
+    check(programs, [*ops, *swap_ops(swaps)], random_state(rng, n), "double", tmp_path)
 
 
 @needs_compiler
@@ -120,16 +122,17 @@ def test_a_heavy_pass_is_cut_and_zero_qubits_leave_out_tiles(tmp_path, rng, monk
     state = random_state(rng, n)
     state[np.arange(state.size) >> 14 != 0] = 0
     ops = list(brick(rng, tile, 4))
-    programs = cuda_straight.straight(tile, ops, n, "double", (14,))
+    swaps = ((0, 7), (2, 10))
+    programs = cuda_straight.straight(Tile(tile, (14,), swaps), ops, n, "double")
     assert len(programs) > 1
     assert {p.num_tiles for p in programs} == {4}
-    check(programs, ops, state, "double", tmp_path)
+    check(programs, [*ops, *swap_ops(swaps)], state, "double", tmp_path)
 
 
 def test_equal_structure_is_equal_source(rng):
     """Angles, matrices and the tile's place are arguments: a sweep compiles nothing."""
     first, second, moved = (
-        cuda_straight.straight((0, 1, 2, *range(s, s + 9)), [*brick(rng, range(s, s + 9), 4)], 30, "double")
+        cuda_straight.straight(Tile((0, 1, 2, *range(s, s + 9))), [*brick(rng, range(s, s + 9), 4)], 30, "double")
         for s in (8, 8, 17)
     )
     assert first[0].source == second[0].source == moved[0].source
@@ -140,15 +143,15 @@ def test_equal_structure_is_equal_source(rng):
 def test_what_only_the_interpreter_knows_is_refused(rng):
     op = Op(Kind.UNITARY, (3, 4, 5), random_unitary(rng, 8))
     with pytest.raises(NotStraightError, match="matrix"):
-        cuda_straight.straight((3, 4, 5), [op], 20, "double")
+        cuda_straight.straight(Tile((3, 4, 5)), [op], 20, "double")
 
 
 def programs_to_compile(precision):
     rng = np.random.default_rng(5)
     tile = (0, 1, 2, *range(20, 29))
-    yield "brick", cuda_straight.straight(tile, list(brick(rng, range(20, 29), 3)), 30, precision)
-    yield "trotter", cuda_straight.straight(tile, list(trotter(range(20, 29), 2, 30)), 30, precision)
-    yield "cores", cuda_straight.straight(tile, list(cores(rng, tile, 4)), 30, precision)
+    yield "brick", cuda_straight.straight(Tile(tile), list(brick(rng, range(20, 29), 3)), 30, precision)
+    yield "trotter", cuda_straight.straight(Tile(tile), list(trotter(range(20, 29), 2, 30)), 30, precision)
+    yield "cores", cuda_straight.straight(Tile(tile), list(cores(rng, tile, 4)), 30, precision)
 
 
 SOURCES = [

@@ -147,7 +147,7 @@ RULES = {
     "cpu_program": ({"op_list", "ops", "_cpu"}, set()),
     "cuda": (
         {
-            "cuda_program",
+            "cuda_layout",
             "cuda_tiles",
             "cuda_dense",
             "cuda_measure",
@@ -163,17 +163,21 @@ RULES = {
         {"numpy", "cupy"},
     ),
     "cuda_stack": ({"engine", "ops", "_cpu"}, {"numpy"}),
-    "cuda_calibrate": ({"cuda_program", "cost", "jit", "ops"}, {"numpy", "platformdirs"}),
+    "cuda_calibrate": ({"cuda_layout", "cost", "jit", "ops"}, {"numpy", "platformdirs"}),
     "cuda_ozaki": ({"cuda_dense", "ozaki", "moduli", "ops", "errors"}, {"numpy"}),
     "cuda_measure": ({"cuda_dense", "jit"}, {"numpy"}),
     "cuda_dense": ({"cuda_program", "ops"}, {"numpy"}),
-    "cuda_tiles": ({"cuda_straight", "cuda_writer", "cuda_program", "cuda_dense", "jit", "ops", "errors"}, {"numpy"}),
-    "cuda_straight": (
-        {"cuda_writer", "cuda_program", "cuda_schedule", "cuda_dense", "cuda_lower", "ops"},
+    "cuda_tiles": (
+        {"cuda_straight", "cuda_writer", "cuda_program", "cuda_layout", "cuda_dense", "jit", "ops", "errors"},
         {"numpy"},
     ),
-    "cuda_writer": ({"cuda_program", "cuda_schedule", "cuda_lower", "ops"}, {"numpy"}),
-    "cuda_program": ({"cuda_schedule", "cuda_lower", "ops", "errors"}, {"numpy"}),
+    "cuda_straight": (
+        {"cuda_writer", "cuda_layout", "cuda_schedule", "cuda_dense", "cuda_lower", "ops"},
+        {"numpy"},
+    ),
+    "cuda_writer": ({"cuda_program", "cuda_layout", "cuda_schedule", "cuda_lower", "ops"}, {"numpy"}),
+    "cuda_program": ({"cuda_layout", "cuda_schedule", "cuda_lower", "ops", "errors"}, {"numpy"}),
+    "cuda_layout": ({"cuda_schedule"}, {"numpy"}),
     "cuda_schedule": ({"cuda_lower", "ops", "errors"}, {"numpy"}),
     "cuda_lower": ({"ops", "errors"}, {"numpy"}),
     "ozaki": ({"jit", "moduli", "errors"}, {"numpy", "cupy"}),

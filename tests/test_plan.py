@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from devices import DEVICE, H200
-from random_ops import random_op, random_state, random_unitary
+from random_ops import random_op, random_state, random_unitary, swap_ops
 from reference import apply_op, tolerance
 
 from qsim_ozaki.choose import Asked, dense_block
@@ -30,6 +30,8 @@ def run_plan(made, state, num_qubits):
     engine = create(2)
     register = engine.allocate(num_qubits, "double") if made.options.from_zero else engine.load(state, "double")
     for step in made.steps:
+        if isinstance(step, TilePass):
+            step = replace(step, ops=(*step.ops, *swap_ops(step.swaps)), swaps=())
         if not isinstance(step, Relabel):
             engine.run_step(register, step)
     index = np.arange(1 << num_qubits)
@@ -259,3 +261,52 @@ def test_explain_names_steps_totals_and_memory(rng):
     assert made.memory_bytes == state_bytes(8, "double") == 4096
     tight = plan(ops, 8, replace(DEVICE, memory_bytes=1000), PlanOptions())
     assert "DOES NOT FIT" in tight.explain()
+
+
+def brick(rng, num_qubits, layers):
+    """Layers of one-qubit unitaries and CZ between neighbours."""
+    for layer in range(layers):
+        yield from (Op(Kind.UNITARY, (q,), random_unitary(rng, 2)) for q in range(num_qubits))
+        pairs = ((q, q + 1) for q in range(layer % 2, num_qubits - 1, 2))
+        yield from (Op(Kind.DIAGONAL, pair, np.array([1, 1, 1, -1], complex)) for pair in pairs)
+
+
+@pytest.mark.parametrize("from_zero", [False, True])
+def test_passes_that_move_qubits_do_what_their_ops_do(rng, from_zero):
+    n, device = 11, replace(DEVICE, moves_qubits=True)
+    moved = 0
+    for layers in range(6):
+        ops = [*brick(rng, n, layers), *(random_op(rng, n, max_targets=2) for _ in range(20 - 3 * layers))]
+        made = plan(ops, n, device, PlanOptions(from_zero=from_zero))
+        state = np.eye(1, 1 << n, 0, complex)[0] if from_zero else random_state(rng, n)
+        want = state
+        for op in ops:
+            want = apply_op(want, op)
+        assert np.linalg.norm(run_plan(made, state, n) - want) <= tolerance(len(ops))
+        passes = [step for step in made.steps if isinstance(step, TilePass)]
+        moved += sum(bool(step.swaps) for step in passes)
+        for step in passes:
+            assert {0, 1} <= set(step.qubits)
+            assert set(sum(step.swaps, ())) <= set(step.qubits)
+    assert moved > 5
+
+
+def test_moves_save_passes_and_are_explained(rng):
+    ops, options = list(brick(rng, 20, 12)), PlanOptions()
+    still = plan(ops, 20, DEVICE, options)
+    moving = plan(ops, 20, replace(DEVICE, moves_qubits=True), options)
+    assert moving.prediction.passes < still.prediction.passes
+    assert "lowest" in moving.explain()
+    ordered = plan(ops, 20, replace(DEVICE, moves_qubits=True), PlanOptions(restore_order=True))
+    assert ordered.final_position == tuple(range(20))
+
+
+def test_a_longer_search_follows_only_where_a_pass_takes_long(rng):
+    """Fewer passes where the state is large; the same plan as before where planning would cost more than it saves."""
+    native = OpList.of(list(brick(rng, 24, 14))).native
+    quick, short, long = (native.search_tiles(24, 9, 7, seconds) for seconds in (0.0, 1e-9, 1.0))
+    assert [(tile, len(members)) for tile, _, members in quick] == [(tile, len(m)) for tile, _, m in short]
+    assert len(long) < len(quick)
+    for found in (quick, long):
+        assert sum(len(members) for _, _, members in found) == len(native)
+        assert all(tile & 7 == 7 and tile.bit_count() <= 9 for tile, _, _ in found)

@@ -124,12 +124,13 @@ OpList filled(const OpList& ops, ComplexIn row) {
     return out;
 }
 
-std::vector<std::pair<index_t, OpList>> chosen(const OpList& ops, int num_qubits, int tile_qubits, index_t always) {
-    std::vector<std::pair<index_t, OpList>> out;
-    for (const TileChoice& choice : search_tiles(ops, num_qubits, tile_qubits, always)) {
+std::vector<std::tuple<index_t, index_t, OpList>> chosen(const OpList& ops, int num_qubits, int tile_qubits, index_t line,
+                                                         double pass_seconds, bool moves) {
+    std::vector<std::tuple<index_t, index_t, OpList>> out;
+    for (const TileChoice& choice : search_tiles(ops, num_qubits, {tile_qubits, line, pass_seconds, moves})) {
         OpList members;
         for (const std::int64_t k : choice.members) members.append(ops, ops[k]);
-        out.emplace_back(choice.tile, std::move(members));
+        out.emplace_back(choice.tile, choice.line, std::move(members));
     }
     return out;
 }
@@ -222,7 +223,8 @@ void bind_ops(nb::module_& m) {
             }
             return nb::make_tuple(array_of<complex_t>(factors.data(), factors.size()), std::move(left), live, ones);
         }, "num_qubits"_a)
-        .def("search_tiles", &chosen, "num_qubits"_a, "tile_qubits"_a, "always"_a, nb::call_guard<nb::gil_scoped_release>())
+        .def("search_tiles", &chosen, "num_qubits"_a, "tile_qubits"_a, "line"_a, "pass_seconds"_a = 0.0, "moves"_a = false,
+             nb::call_guard<nb::gil_scoped_release>())
         .def("work", [](const OpList& ops) {
             const TileWork work = tile_work(ops);
             return std::make_tuple(work.flops, work.sweeps, work.phase_layers);

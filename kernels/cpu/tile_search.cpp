@@ -10,6 +10,9 @@ namespace {
 
 constexpr int kRandomSeeds = 12;
 constexpr double kDiagonalWeight = 0.01;  // a diagonal fits any tile: it only breaks ties between them
+constexpr std::size_t kBeam = 8;
+constexpr double kSecondsPerItem = 2.5e-9;  // of looking at one item (EPYC 9004, 2026-11)
+constexpr double kShareOfRun = 0.1;         // of the time of all passes that a search for fewer may take
 
 struct Item {
     index_t mixed, used;
@@ -18,95 +21,202 @@ struct Item {
 };
 
 struct Scan {
-    const std::vector<Item>& items;
     index_t all;
-    int tile_qubits;
+    int num_qubits, tile_qubits;
+    index_t line;  // the lowest qubits at the start
+    bool moves;    // a pass may bring others of its tile there
 
-    // Takes what may act inside a tile grown from `tile`, of the items from `begin` on; returns its weight. Where `taken` is
-    // given, marks it there; `end` is then one past the last item looked at.
-    double close(std::size_t begin, index_t& tile, std::vector<char>* taken, std::size_t* end) const {
+    bool fits(index_t tile, index_t previous) const {
+        return __builtin_popcountll(tile) <= tile_qubits && __builtin_popcountll(tile & ~previous) <= tile_qubits - __builtin_popcountll(line);
+    }
+
+    // Takes what may act inside a tile grown from `tile`, of `count` items from `items` on; returns its weight. The tile shares as
+    // many qubits as a line has with `previous`: with the tile before, or with the line itself where nothing moves. Where `taken`
+    // is given, appends there for each item that was looked at whether it is taken.
+    double close(const Item* items, std::size_t count, index_t previous, index_t& tile, std::vector<char>* taken,
+                 std::size_t* looked_at) const {
         index_t blocked = 0, blocked_mix = 0;
         double weight = 0;
-        std::size_t k = begin;
-        for (; k < items.size() && blocked != all; ++k) {
+        std::size_t k = 0;
+        for (; k < count && blocked != all; ++k) {
             const Item& item = items[k];
             bool takes = !(item.used & blocked) && !(item.mixed & blocked_mix);
             if (takes && (item.mixed & ~tile)) {
-                takes = __builtin_popcountll(tile | item.mixed) <= tile_qubits;
+                takes = fits(tile | item.mixed, previous);
                 if (takes) tile |= item.mixed;
             }
             if (takes) weight += item.weight;
             else blocked |= item.mixed, blocked_mix |= item.used;
             if (taken) taken->push_back(takes);
         }
-        if (end) *end = k;
+        *looked_at += k;
         return weight;
     }
 };
 
 // Where to start growing: nothing, every window of neighbouring qubits, random subsets.
-std::vector<index_t> seeds(int num_qubits, int tile_qubits, index_t always, std::mt19937_64& random) {
-    std::vector<index_t> out{always};
-    const int room = tile_qubits - __builtin_popcountll(always);
+std::vector<index_t> seeds(const Scan& scan, index_t previous, std::mt19937_64& random) {
+    const index_t begin = scan.moves ? 0 : scan.line;
+    std::vector<index_t> out{begin};
+    const int room = scan.tile_qubits - __builtin_popcountll(begin);
+    const auto grow = [&](index_t tile, int q, int limit) {
+        const index_t grown = tile | index_t{1} << q;
+        return __builtin_popcountll(grown) <= limit && scan.fits(grown, previous) ? grown : tile;
+    };
     for (int width : {room, room / 2})
-        for (int first = 0; width > 0 && first + width <= num_qubits; ++first) {
-            index_t tile = always;
-            for (int q = first; q < num_qubits && __builtin_popcountll(tile) < tile_qubits - room + width; ++q)
-                tile |= index_t{1} << q;
+        for (int first = 0; width > 0 && first + width <= scan.num_qubits; ++first) {
+            index_t tile = begin;
+            for (int q = first; q < scan.num_qubits; ++q) tile = grow(tile, q, scan.tile_qubits - room + width);
             out.push_back(tile);
         }
-    std::vector<int> order(num_qubits);
-    for (int q = 0; q < num_qubits; ++q) order[q] = q;
+    std::vector<int> order(scan.num_qubits);
+    for (int q = 0; q < scan.num_qubits; ++q) order[q] = q;
     for (int k = 0; k < kRandomSeeds; ++k) {
         std::shuffle(order.begin(), order.end(), random);
-        index_t tile = always;
-        for (int q : order)
-            if (__builtin_popcountll(tile) < tile_qubits - room / 2) tile |= index_t{1} << q;
+        index_t tile = begin;
+        for (int q : order) tile = grow(tile, q, scan.tile_qubits - room / 2);
         out.push_back(tile);
     }
     return out;
 }
 
-}  // namespace
+// `mask` with its lowest members up to `count`, those of `first` before others.
+index_t lowest(index_t mask, int count, index_t first) {
+    index_t out = 0;
+    for (index_t part : {mask & first, mask & ~first})
+        for (; part && __builtin_popcountll(out) < count; part &= part - 1) out |= part & -part;
+    return out;
+}
 
-std::vector<TileChoice> search_tiles(const OpList& ops, int num_qubits, int tile_qubits, index_t always) {
-    const index_t all = num_qubits >= 64 ? ~index_t{0} : (index_t{1} << num_qubits) - 1;
-    std::vector<Item> items;
-    items.reserve(ops.size());
-    for (std::size_t k = 0; k < ops.size(); ++k) {
-        const index_t mixed = ops.mixed(ops[k]);
-        items.push_back({mixed, ops.used(ops[k]), static_cast<std::int64_t>(k), mixed ? 1.0 : kDiagonalWeight});
+// The tile with as many qubits of `previous` as a line has.
+index_t with_line(index_t tile, index_t previous, index_t line) {
+    while (__builtin_popcountll(tile & previous) < __builtin_popcountll(line)) {
+        const index_t others = previous & ~tile, wanted = others & line ? others & line : others;
+        tile |= wanted & -wanted;
     }
-    const Scan scan{items, all, tile_qubits};
-    const bool whole = tile_qubits >= num_qubits;
+    return tile;
+}
+
+// Passes over all of `items`: with the `given` tiles first, then each with the tile under which the most work may act.
+// `looked_at` counts the items that the search looked at.
+std::vector<TileChoice> passes_of(std::vector<Item> items, const Scan& scan, const std::vector<index_t>& given, std::size_t& looked_at) {
+    const bool whole = scan.tile_qubits >= scan.num_qubits;
     std::mt19937_64 random(7);  // fixed: a plan is a pure function of its input
     std::vector<TileChoice> passes;
     std::vector<char> taken;
+    index_t previous = scan.line, line = scan.line;
     for (std::size_t begin = 0; begin < items.size();) {
+        const Item* from = items.data() + begin;
+        const std::size_t count = items.size() - begin;
         TileChoice best{};
-        double best_weight = -1;
-        for (index_t seed : whole ? std::vector<index_t>{all} : seeds(num_qubits, tile_qubits, always, random)) {
-            index_t tile = seed;
-            const double weight = scan.close(begin, tile, nullptr, nullptr);
-            if (weight > best_weight) best_weight = weight, best.tile = seed;
+        if (passes.size() < given.size()) {
+            best.tile = given[passes.size()];
+        } else {
+            double best_weight = -1;
+            for (index_t seed : whole ? std::vector<index_t>{scan.all} : seeds(scan, previous, random)) {
+                index_t tile = seed;
+                const double weight = scan.close(from, count, previous, tile, nullptr, &looked_at);
+                if (weight > best_weight) best_weight = weight, best.tile = seed;
+            }
         }
         taken.clear();
-        std::size_t end = begin;
-        scan.close(begin, best.tile, &taken, &end);
+        index_t grown = best.tile;
+        scan.close(from, count, previous, grown, &taken, &looked_at);
+        best.tile = scan.moves ? with_line(grown, previous, line) : grown;
         if (std::find(taken.begin(), taken.end(), 1) == taken.end()) {  // wider than any tile: a pass of its own
             taken[0] = 1;
-            best.tile = always | items[begin].mixed;
+            best.tile = scan.line | from->mixed;
         }
-        std::size_t kept = end;  // what is left moves up to the items not looked at
-        for (std::size_t k = end; k-- > begin;) {
-            if (taken[k - begin]) best.members.push_back(items[k].number);
-            else items[--kept] = items[k];
+        std::size_t kept = begin + taken.size();  // what is left moves up to the items not looked at
+        for (std::size_t k = taken.size(); k-- > 0;) {
+            if (taken[k]) best.members.push_back(from[k].number);
+            else items[--kept] = from[k];
         }
         std::reverse(best.members.begin(), best.members.end());
         begin = kept;
+        line = best.line = lowest(best.tile & previous, __builtin_popcountll(scan.line), line);
+        if (scan.moves) previous = best.tile;
         passes.push_back(std::move(best));
     }
     return passes;
+}
+
+// What is left after some passes.
+struct Branch {
+    std::vector<Item> left;
+    std::vector<index_t> tiles;
+    index_t previous = 0;
+    double done = 0;
+};
+
+struct Extension {
+    double done;
+    const Branch* branch;
+    index_t tile;
+};
+
+// The tiles of fewer than `limit` passes over `items`, or none: the kBeam sets of passes that did the most work so far go on.
+std::vector<index_t> fewer_passes(const std::vector<Item>& items, const Scan& scan, std::size_t limit) {
+    std::mt19937_64 random(7);
+    std::vector<Branch> beam(1), next;
+    beam[0] = {items, {}, scan.line, 0};
+    std::vector<char> taken;
+    std::size_t looked_at = 0;
+    for (std::size_t depth = 1; depth < limit; ++depth) {
+        std::vector<Extension> options;
+        for (const Branch& branch : beam) {
+            for (index_t start : seeds(scan, branch.previous, random)) {
+                index_t tile = start;
+                const double weight = scan.close(branch.left.data(), branch.left.size(), branch.previous, tile, nullptr, &looked_at);
+                options.push_back({branch.done + weight, &branch, start});
+            }
+        }
+        std::stable_sort(options.begin(), options.end(), [](const Extension& x, const Extension& y) { return x.done > y.done; });
+        next.clear();
+        std::vector<std::pair<double, std::size_t>> seen;  // work done and left: equal ones are most often the same
+        for (const Extension& option : options) {
+            if (next.size() == kBeam) break;
+            const Branch& before = *option.branch;
+            Branch branch{{}, before.tiles, before.previous, option.done};
+            branch.tiles.push_back(option.tile);
+            index_t tile = option.tile;
+            taken.clear();
+            scan.close(before.left.data(), before.left.size(), before.previous, tile, &taken, &looked_at);
+            for (std::size_t k = 0; k < before.left.size(); ++k)
+                if (k >= taken.size() || !taken[k]) branch.left.push_back(before.left[k]);
+            if (branch.left.empty()) return branch.tiles;
+            const std::pair<double, std::size_t> key{option.done, branch.left.size()};
+            if (std::find(seen.begin(), seen.end(), key) != seen.end()) continue;
+            seen.push_back(key);
+            if (scan.moves) branch.previous = with_line(tile, before.previous, scan.line);
+            next.push_back(std::move(branch));
+        }
+        beam.swap(next);
+    }
+    return {};
+}
+
+}  // namespace
+
+std::vector<TileChoice> search_tiles(const OpList& ops, int num_qubits, const TileRules& rules) {
+    const index_t all = num_qubits >= 64 ? ~index_t{0} : (index_t{1} << num_qubits) - 1;
+    std::vector<Item> items, mixing;
+    bool wide = false;
+    for (std::size_t k = 0; k < ops.size(); ++k) {
+        const index_t mixed = ops.mixed(ops[k]), used = ops.used(ops[k]);
+        items.push_back({mixed, used, static_cast<std::int64_t>(k), mixed ? 1.0 : kDiagonalWeight});
+        wide |= __builtin_popcountll(mixed | rules.line) > rules.tile_qubits;
+        if (mixed || (used & (used - 1))) mixing.push_back(items.back());  // a phase of one qubit goes with its neighbours
+    }
+    const Scan scan{all, num_qubits, rules.tile_qubits, rules.line, rules.moves && !wide};
+    std::size_t looked_at = 0;
+    std::vector<TileChoice> passes = passes_of(items, scan, {}, looked_at);
+    const double cost = kBeam * kSecondsPerItem * static_cast<double>(looked_at);
+    if (wide || passes.size() < 3 || cost > kShareOfRun * rules.pass_seconds * static_cast<double>(passes.size())) return passes;
+    const std::vector<index_t> tiles = fewer_passes(mixing, scan, passes.size());
+    if (tiles.empty()) return passes;
+    std::vector<TileChoice> fewer = passes_of(items, scan, tiles, looked_at);
+    return fewer.size() < passes.size() ? fewer : passes;
 }
 
 TileWork tile_work(const OpList& ops) {

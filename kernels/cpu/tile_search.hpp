@@ -8,15 +8,23 @@
 
 namespace qsim {
 
-// One pass: the qubits inside the tile and the operators that act in it, by number, in order.
+// One pass: the qubits inside the tile, those of them that are the lowest in memory meanwhile, and the operators that act in it, by
+// number, in order.
 struct TileChoice {
-    index_t tile = 0;
+    index_t tile = 0, line = 0;
     std::vector<std::int64_t> members;
 };
 
-// Passes that cover all of `ops`, in an order that commutes; an operator acts in a tile that holds the qubits it changes.
-// `always` is a part of every tile; an operator that changes more than `tile_qubits` qubits gets a pass of its own.
-std::vector<TileChoice> search_tiles(const OpList& ops, int num_qubits, int tile_qubits, index_t always);
+struct TileRules {
+    int tile_qubits;
+    index_t line;             // the lowest qubits, a part of every tile
+    double pass_seconds = 0;  // of one pass: where a longer search pays, one follows for fewer passes
+    bool moves = false;       // a pass may bring other qubits of its tile to the lowest places; then the next tile holds those
+};
+
+// Passes that cover all of `ops`, in an order that commutes; an operator acts in a tile that holds the qubits it changes. An
+// operator that changes more qubits than fit gets a pass of its own, and nothing moves. The result depends on the input alone.
+std::vector<TileChoice> search_tiles(const OpList& ops, int num_qubits, const TileRules& rules);
 
 // What `ops` cost per amplitude inside a tile.
 struct TileWork {

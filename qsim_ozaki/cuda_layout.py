@@ -1,0 +1,132 @@
+"""Where the amplitudes of a tile are between two exchanges: which qubits number registers, which the threads.
+
+In: register qubits of a phase. Out: a `Place`. It knows no operator.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qsim_ozaki.cuda_schedule import Frame
+
+LANE_BITS = 5  # threads of a warp load and store together
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """Sizes of one precision's kernel, as `common.cuh` has them."""
+
+    tile_qubits: int
+    register_qubits: int
+    line_qubits: int
+    amp_bytes: int
+    least_scale: float
+
+
+SHAPES = {"double": Shape(12, 4, 3, 16, 2.0**-500), "single": Shape(13, 5, 4, 8, 2.0**-50)}
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """The tile of a pass.
+
+    Attributes:
+        qubits: ascending.
+        zero_qubits: qubits outside that are |0>.
+        swaps: pairs of ``qubits`` that change places at the store.
+    """
+
+    qubits: tuple[int, ...]
+    zero_qubits: tuple[int, ...] = ()
+    swaps: tuple[tuple[int, int], ...] = ()
+
+    def filled(self, count: int, num_qubits: int) -> Tile:
+        """With the lowest other qubits, up to ``count``."""
+        assert len(self.qubits) <= count, f"a tile of {len(self.qubits)} qubits does not fit {count}"
+        others = (q for q in range(num_qubits) if q not in set(self.qubits))
+        qubits = tuple(sorted([*self.qubits, *(next(others) for _ in range(count - len(self.qubits)))]))
+        return Tile(qubits, tuple(q for q in self.zero_qubits if q not in qubits), self.swaps)
+
+
+def swizzle(index: NDArray[np.int64] | int, line: int) -> NDArray[np.int64]:
+    """Slot of a tile index, linear over GF(2): lanes that differ in positions of distinct residue hit other banks."""
+    e = np.asarray(index, np.int64)
+    low = (1 << line) - 1
+    return np.asarray(e ^ (e >> line & low) ^ (e >> 2 * line & low) ^ (e >> 3 * line & low), np.int64)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Place:
+    """One layout.
+
+    Attributes:
+        registers: qubits that number a thread's registers, ascending.
+        lanes: qubits that number the threads; bit i of a thread's number is ``lanes[i]``.
+    """
+
+    registers: tuple[int, ...]
+    lanes: tuple[int, ...]
+
+    def bits(self, mask: int) -> int:
+        """A mask of qubits as bits of a thread's number."""
+        return sum(1 << i for i, q in enumerate(self.lanes) if mask >> q & 1)
+
+    def offsets(self, frame: Frame, stored: bool = False) -> NDArray[np.uint64]:
+        """For each thread the basis state of its first amplitude inside the tile, where it is loaded or stored."""
+        thread = np.arange(1 << len(self.lanes), dtype=np.uint64)
+        positions = (frame.stored_at(q) if stored else q for q in self.lanes)
+        bits = ((thread >> np.uint64(i) & np.uint64(1)) << np.uint64(p) for i, p in enumerate(positions))
+        return sum(bits, np.zeros_like(thread))
+
+    def slots(self, frame: Frame, shape: Shape) -> NDArray[np.uint32]:
+        """For each thread the byte in shared memory of its first amplitude."""
+        thread = np.arange(1 << len(self.lanes))
+        places = ((thread >> i & 1) << frame.tile.index(q) for i, q in enumerate(self.lanes))
+        index = sum(places, np.zeros_like(thread))
+        return (swizzle(index, shape.line_qubits) * shape.amp_bytes).astype(np.uint32)
+
+    def register_slots(self, frame: Frame, shape: Shape) -> list[int]:
+        """The same for each register bit."""
+        return [int(swizzle(1 << frame.tile.index(q), shape.line_qubits)) * shape.amp_bytes for q in self.registers]
+
+
+def place(frame: Frame, registers: tuple[int, ...], loads: bool, stores: bool) -> Place:
+    """Threads take the other qubits ascending for a load; for a store and inside so that they use distinct banks.
+
+    Args:
+        frame: the tile.
+        registers: of the phase.
+        loads: whether it is the first phase.
+        stores: whether it is the last.
+    """
+    rest = [q for q in frame.tile if q not in registers]
+    if loads and not (stores and frame.swaps):
+        return Place(registers, tuple(rest))
+    if not stores:
+        front = _distinct(frame, rest, rest, frame.line_qubits)
+        return Place(registers, (*front, *(q for q in rest if q not in front)))
+    rest.sort(key=frame.stored_at)
+    if not frame.swaps:
+        return Place(registers, tuple(rest))
+    lines = [q for q in rest if frame.lines(stored=True) >> q & 1]
+    front = _distinct(frame, lines, rest, LANE_BITS - len(lines))
+    front += [q for q in lines if q not in front]
+    return Place(registers, (*front, *(q for q in rest if q not in front)))
+
+
+def _distinct(frame: Frame, wanted: list[int], rest: list[int], others: int) -> list[int]:
+    """Qubits whose places in the tile differ modulo a line, ``wanted`` first, at most ``others`` that are not."""
+    line = frame.line_qubits
+    out = []
+    for i in range(line):
+        same = [q for q in rest if frame.tile.index(q) % line == i]
+        own = [q for q in same if q in wanted]
+        if own:
+            out.append(own[0])
+        elif same and others:
+            out.append(same[0])
+            others -= 1
+    return out
