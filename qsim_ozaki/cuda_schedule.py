@@ -61,6 +61,8 @@ class Frame:
         return qubit
 
 
+FULL = (1 << 64) - 1  # angles are integers modulo a turn
+MAX_PUSHED = 2  # qubits of a product that may wait behind a flip: longer ones multiply from flip to flip
 WINDOW = 96  # items looked at when a register set is chosen: keeps the choice linear in the number of items
 
 
@@ -84,7 +86,7 @@ def schedule(items: Sequence[Item], frame: Frame, lazy: bool = False) -> list[Ph
         if not phases and registers & lines:
             phases.append(Phase(_fill(0, tile, count, lines)))
         phase = Phase(_fill(registers, tile, count, lines))
-        todo = _run(phase, todo, pending, lazy)
+        todo = _run(phase, todo, pending, _mask(tile), lazy)
         phases.append(phase)
     if not phases:
         phases.append(Phase(_fill(0, tile, count, lines)))
@@ -144,11 +146,7 @@ def _absorb(todo: list[Item], pending: dict[int, int]) -> list[Item]:
     for item in todo:
         if item.kind == "terms" and not item.used & mixed:
             for key, angle in item.terms.items():
-                total = (pending.get(key, 0) + angle) & 0xFFFFFFFFFFFFFFFF
-                if total:
-                    pending[key] = total
-                else:
-                    pending.pop(key, None)
+                _add(pending, key, angle)
         else:
             mixed |= item.mixed
             rest.append(item)
@@ -201,7 +199,7 @@ def _ready_masks(todo: list[Item]) -> set[int]:
     return ready
 
 
-def _run(phase: Phase, todo: list[Item], pending: dict[int, int], lazy: bool) -> list[Item]:
+def _run(phase: Phase, todo: list[Item], pending: dict[int, int], inside: int, lazy: bool) -> list[Item]:
     """Fills ``phase`` with rounds of: absorb phases, multiply in those that the next items need, do the items."""
     registers = _mask(phase.registers)
     while True:
@@ -219,14 +217,54 @@ def _run(phase: Phase, todo: list[Item], pending: dict[int, int], lazy: bool) ->
             used |= item.used
         if not ready:
             return rest
-        need = 0
-        for item in ready:
-            need |= item.mixed
-        terms = _take(pending, need, registers, lazy)
-        if terms:
-            phase.work.append(Phases(terms))
-        phase.work.extend(ready)
+        waits = [lazy and item.kind == "flip" for item in ready]
+        first = [item for item, wait in zip(ready, waits, strict=True) if not wait]
+        groups = [first, *([item] for item, wait in zip(ready, waits, strict=True) if wait)]
+        for group in groups:
+            need = 0
+            for item in group:
+                need |= item.mixed
+            if not (group and group[0].kind == "flip" and lazy and _push(pending, group[0], inside)):
+                terms = _take(pending, need, registers, lazy)
+                if terms:
+                    phase.work.append(Phases(terms))
+            phase.work.extend(group)
         todo = rest
+
+
+def _push(pending: dict[int, int], item: Item, inside: int) -> bool:
+    """Moves pending phases behind a flip by at most one qubit of the tile; whether it could without longer products.
+
+    Behind the flip the bit is another one: that of the qubit and the control, x + c - 2xc, goes in its place.
+    """
+    control, value = item.condition
+    if item.kind != "flip" or control & (control - 1) or control & ~inside:
+        return False
+    image = {0: 0, item.mixed: 1, control: 1, item.mixed | control: -2} if control else {0: 1, item.mixed: -1}
+    if control and not value:
+        image = {0: 1, item.mixed: -1, control: -1, item.mixed | control: 2}
+    moved: dict[int, int] = {}
+    for key, angle in pending.items():
+        if key & item.mixed:
+            for bits, count in image.items():
+                new = key & ~item.mixed | bits
+                moved[new] = moved.get(new, 0) + count * angle
+    moved = {key: angle & FULL for key, angle in moved.items() if angle & FULL}
+    if any(key.bit_count() > MAX_PUSHED for key in moved):
+        return False
+    kept = {key: angle for key, angle in pending.items() if not key & item.mixed}
+    pending.clear()
+    for key, angle in [*kept.items(), *moved.items()]:
+        _add(pending, key, angle)
+    return True
+
+
+def _add(pending: dict[int, int], key: int, angle: int) -> None:
+    total = (pending.get(key, 0) + angle) & FULL
+    if total:
+        pending[key] = total
+    else:
+        pending.pop(key, None)
 
 
 def _take(pending: dict[int, int], need: int, registers: int, lazy: bool) -> dict[int, int]:

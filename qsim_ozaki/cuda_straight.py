@@ -19,8 +19,9 @@ from qsim_ozaki.cuda_schedule import Frame, Phase, Phases, cut, schedule
 from qsim_ozaki.cuda_writer import NotStraightError, StraightProgram, Writer
 from qsim_ozaki.ops import Op
 
-# Eighths of the next tile that fit shared memory beside the tile: two blocks in 164 or 228 KiB, one in 100 KiB.
-EARLY_EIGHTHS = {80: 1, 86: 4, 89: 4, 90: 6, 100: 6, 120: 4}
+# Bytes of shared memory for each block: two blocks in 164 or 228 KiB, one in 100 KiB; the system takes 1 KiB a block.
+ROOM = {80: 82944, 86: 101376, 89: 101376, 90: 115712, 100: 115712, 120: 101376}
+STATIC_BYTES = 64  # of the frame's own variables
 MAX_INSTRUCTIONS = 6500  # 16 bytes each in a cache of 128 KiB; beyond, the time doubles (H200, 2026-11)
 KINDS = ("hadamard", "rotate", "flip", "matrix")  # on one or two qubits
 
@@ -92,18 +93,19 @@ def arguments(program: StraightProgram, precision: str) -> NDArray[Any]:
 
 def instance(architecture: int, precision: str) -> dict[str, str]:
     """Macros of a generated kernel on one architecture."""
-    early = (1 << SHAPES[precision].register_qubits) * EARLY_EIGHTHS[architecture] // 8
     real = "double" if precision == "double" else "float"
-    return {"REAL": real, "EARLY": str(early), "BLOCKS": str(blocks(architecture))}
+    return {"REAL": real, "ROOM": str(ROOM[architecture] - STATIC_BYTES), "BLOCKS": str(blocks(architecture))}
 
 
 def blocks(architecture: int) -> int:
     """Blocks that share a processor's memory."""
-    return 1 if EARLY_EIGHTHS[architecture] == 4 else 2
+    return 1 if ROOM[architecture] == ROOM[86] else 2
 
 
-def shared_bytes(program: StraightProgram, architecture: int, precision: str) -> int:
-    """Dynamic shared memory of a block: a tile, what it fetches early of the next, tile phases twice."""
+def shared_bytes(program: StraightProgram, room: int, precision: str) -> int:
+    """Dynamic shared memory of a block: a tile, what it fetches early of the next, tile phases twice, tables."""
     shape = SHAPES[precision]
     tile = shape.amp_bytes << len(program.tile)
-    return tile + tile * EARLY_EIGHTHS[architecture] // 8 + 2 * program.tile_phases * shape.amp_bytes
+    needed = tile + 2 * program.tile_phases * shape.amp_bytes + program.table_bytes
+    column = tile >> shape.register_qubits
+    return needed + min((room - needed) // column, 1 << shape.register_qubits) * column

@@ -143,7 +143,8 @@ class _Straight:
         if self.tables is None:
             self.tables = engine.cupy.asarray(self.program.tables)
         shape = SHAPES[self.precision]
-        shared = cuda_straight.shared_bytes(self.program, engine.architecture, self.precision)
+        room = cuda_straight.ROOM[engine.architecture] - cuda_straight.STATIC_BYTES
+        shared = cuda_straight.shared_bytes(self.program, room, self.precision)
         blocks = min(self.program.num_tiles, engine.num_processors * cuda_straight.blocks(engine.architecture))
         threads = 1 << (len(self.program.tile) - shape.register_qubits)
         engine.launch_function(

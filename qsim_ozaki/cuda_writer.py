@@ -14,12 +14,14 @@ from numpy.typing import NDArray
 
 from qsim_ozaki.cuda_layout import Place, Shape, Tile, place
 from qsim_ozaki.cuda_lower import HALF_TURN, TURN, Item, mask_of, phases_of
-from qsim_ozaki.cuda_program import LEAST_COS, SQRT_HALF, doubling_runs
+from qsim_ozaki.cuda_phases import angle_words, choosing, members, mirrored, reals, subsets
+from qsim_ozaki.cuda_program import LEAST_COS, SQRT_HALF
 from qsim_ozaki.cuda_schedule import Frame, Phase, Phases
 from qsim_ozaki.ops import ComplexArray
 
 MAX_TILE_PHASES = 30  # of the 1 KiB that two blocks a processor leave beside their tiles, twice
 MAX_CONSTANT_BYTES = 30 << 10  # arguments of a kernel are at most 32764 bytes
+MAX_TABLE_BYTES = 8 << 10  # in shared memory, where they keep as much of the next tile from being fetched early
 ODD = ([0, 0, 1, 1, 2, 2, 3, 3], [1, 2, 0, 3, 0, 3, 1, 2])  # entries of a 4x4 matrix that change the parity
 PARAMETERS = "Amps& a, const Tile& tile, const Args& args"
 
@@ -33,7 +35,7 @@ class StraightProgram:
     """What one launch of a generated kernel needs.
 
     Attributes:
-        source: CUDA source; equal for passes of equal structure.
+        source: CUDA source; equal for passes of equal structure, which tables are equal included.
         tables: uint64 words, uploaded once.
         stride_in: strides of the register qubits at the load.
         stride_out: the same at the store.
@@ -44,6 +46,7 @@ class StraightProgram:
         zero_qubits: qubits outside the tile that are |0>.
         scale: factor applied at the store.
         tile_phases: phases computed once a tile.
+        table_bytes: of tables that lie in shared memory.
     """
 
     source: str
@@ -57,6 +60,7 @@ class StraightProgram:
     zero_qubits: tuple[int, ...]
     scale: float
     tile_phases: int
+    table_bytes: int
 
 
 @dataclass(slots=True, eq=False)
@@ -68,6 +72,8 @@ class Writer:
     shape: Shape
     lines: list[str] = field(default_factory=list)
     words: list[NDArray[np.uint64]] = field(default_factory=list)
+    known: dict[object, int] = field(default_factory=dict)  # where equal data already is
+    chosen: bytes = b""
     size: int = 0
     masks: list[int] = field(default_factory=list)
     values: list[float] = field(default_factory=list)
@@ -103,7 +109,8 @@ class Writer:
         records = self._records()
         if 8 * (len(self.values) + len(self.masks)) > MAX_CONSTANT_BYTES:
             raise NotStraightError(f"{len(self.values)} constants")
-        source = self._source(places, [*offsets, slots[0], records])
+        table = self._put(np.frombuffer(self.chosen, np.uint64)) if self.chosen else 0
+        source = self._source(places, [*offsets, slots[0], records, table])
         return StraightProgram(
             source=source,
             tables=np.concatenate(self.words),
@@ -116,23 +123,29 @@ class Writer:
             zero_qubits=self.tile.zero_qubits,
             scale=self.scale,
             tile_phases=len(self.records),
+            table_bytes=len(self.chosen),
         )
 
     def _say(self, line: str) -> None:
         self.lines.append(line)
 
     def _put(self, array: NDArray[np.generic]) -> int:
-        """Appends an array on a 16-byte boundary; returns its word index."""
-        data = np.frombuffer(array.tobytes() + bytes(-array.nbytes % 16), np.uint64)
-        at = self.size
+        """Appends an array on a 16-byte boundary, or finds it; returns its word index."""
+        raw = array.tobytes() + bytes(-array.nbytes % 16)
+        if raw and raw in self.known:
+            return self.known[raw]
+        data = np.frombuffer(raw, np.uint64)
+        at = self.known[raw] = self.size
         self.words.append(data)
         self.size += data.size
         return at
 
     def _value(self, values: Sequence[float]) -> str:
-        at = len(self.values)
-        self.values += values
-        return f"args.value + {at}"
+        key = tuple(values)
+        if len(key) == 1 or key not in self.known:  # one number used everywhere would take a register for itself
+            self.known[key] = len(self.values)
+            self.values += values
+        return f"args.value + {self.known[key]}"
 
     def _mask(self, mask: int) -> str:
         self.masks.append(mask)
@@ -143,12 +156,13 @@ class Writer:
         for i, layout in enumerate(places):
             masks = layout.register_slots(self.frame, self.shape)
             layouts.append(f"using Layout{i} = Layout<{', '.join(f'{m}u' for m in masks)}>;")
-        names = ("kOffsetIn", "kOffsetOut", "kSlotsIn", "kRecords")
+        names = ("kOffsetIn", "kOffsetOut", "kSlotsIn", "kRecords", "kTables")
         numbers = {f"unsigned {name}": table for name, table in zip(names, tables, strict=True)} | {
             "int kTilePhases": len(self.records),
             "bool kScaled": str(self.scale != 1).lower(),
         }
         sizes = {"TILE": len(self.tile.qubits), "CONSTANTS": max(len(self.values), 1), "MASKS": max(len(self.masks), 1)}
+        sizes |= {"PHASES": 2 * len(self.records) * self.shape.amp_bytes, "TABLES": len(self.chosen)}
         out = [f"#define QSIM_{name} {value}" for name, value in sizes.items()]
         out += ['#include "tile_straight.cuh"', "", "struct Body {", *(f"    {layout}" for layout in layouts)]
         out += ["    using In = Layout0;", f"    using Out = Layout{len(places) - 1};"]
@@ -202,11 +216,11 @@ class Writer:
             if len(bits) == 2 and bits[0] > bits[1]:
                 matrix = matrix[np.ix_([0, 2, 1, 3], [0, 2, 1, 3])]
             if len(bits) == 2 and not np.any(matrix[ODD]):
-                entries = self._value(_reals(np.concatenate([matrix[::3, ::3], matrix[1:3, 1:3]])))
+                entries = self._value(reals(np.concatenate([matrix[::3, ::3], matrix[1:3, 1:3]])))
                 call = f"core4_by<{', '.join(str(b) for b in sorted(bits))}, {places}>(a, {entries});"
                 self._say(f"if ({where}) {call}" if where else call)
                 return
-            entries = self._value(_reals(matrix))
+            entries = self._value(reals(matrix))
             size = "2" if len(bits) == 1 else "4"
             call = f"matrix{size}_by<{', '.join(str(b) for b in sorted(bits))}, {places}>(a, {entries});"
             self._say(f"if ({where}) {call}" if where else call)
@@ -223,23 +237,31 @@ class Writer:
         return " && ".join(parts)
 
     def _phases(self, terms: dict[int, int], last: bool) -> None:
-        """Phases by register part: constants per register index, signs of outer bits, one factor per part otherwise."""
+        """Phases by register part: constants per register index, signs of outer bits, one factor per part otherwise.
+
+        A few outer bits choose among tables of constants instead where several products become one.
+        """
         inside = mask_of(self.place.registers)
         groups: dict[int, dict[int, int]] = {}
         for key, angle in terms.items():
-            groups.setdefault(key & inside, {})[key & ~inside] = angle
+            bits = sum(1 << b for b, q in enumerate(self.place.registers) if key >> q & 1)
+            groups.setdefault(bits, {})[key & ~inside] = angle
         constants: dict[int, int] = {0: self.common} if last and self.common else {}
-        for part, group in sorted(groups.items()):
-            bits = sum(1 << b for b, q in enumerate(self.place.registers) if part >> q & 1)
+        for bits, group in groups.items():
             if 0 in group:
                 constants[bits] = (constants.get(bits, 0) + group.pop(0)) % TURN
+        signs = {bits: self._signs(group) for bits, group in groups.items()}
+        chosen = choosing(groups, signs, bool(constants))
+        if chosen and len(self.chosen) + self._table_bytes(groups, constants, chosen) <= MAX_TABLE_BYTES:
+            folded = {bits: {k: group.pop(k) for k in [*group] if not k & ~chosen} for bits, group in groups.items()}
+            self._chosen(folded, constants, chosen)
+            constants = {}
+        for bits, group in sorted(groups.items()):
             on = self._on([bits])
-            signs = {k: angle for k, angle in group.items() if angle == HALF_TURN and self._crosses(k)}
-            if group and all(angle == HALF_TURN for angle in group.values()):
-                signs = group
-            if signs:
-                self._say(f"flip_sign<{on}>(a, {self._sign(signs)});")
-            factors = {k: angle for k, angle in group.items() if k not in signs}
+            own = {k: angle for k, angle in group.items() if k in signs[bits]}
+            if own:
+                self._say(f"flip_sign<{on}>(a, {self._sign(own)});")
+            factors = {k: angle for k, angle in group.items() if k not in own}
             if factors:
                 self._say(f"times<{on}>(a, {self._factor(factors)});")
         if constants and all(bits and angle == HALF_TURN for bits, angle in constants.items()):
@@ -247,6 +269,50 @@ class Writer:
             self._say(f"negate<{sum(1 << r for r in odd)}u>(a);")
         elif constants:
             self._constants(constants, last)
+
+    def _signs(self, group: dict[int, int]) -> set[int]:
+        """The outer parts that only flip signs, where that costs no product."""
+        if all(angle == HALF_TURN for angle in group.values()):
+            return set(group)
+        return {key for key, angle in group.items() if angle == HALF_TURN and self._crosses(key)}
+
+    def _chosen(self, folded: dict[int, dict[int, int]], constants: dict[int, int], chosen: int) -> None:
+        """Angles by register part and outer bits, as constants that the outer bits in ``chosen`` select among."""
+        parts = [bits for bits, group in folded.items() if group]
+        support = 0
+        for bits in [*parts, *constants]:
+            support |= bits
+        inner, outer = subsets(support), subsets(chosen)
+        angles = []
+        for r in inner:
+            common = sum(angle for bits, angle in constants.items() if r & bits == bits)
+            here = [group for bits, group in folded.items() if r & bits == bits]
+            angles += [common + sum(a for group in here for k, a in group.items() if s & k == k) for s in outer]
+        data = self._amps(phases_of([angle % TURN for angle in angles])).tobytes()
+        data += bytes(-len(data) % 16)
+        key = ("chosen", data)
+        if key not in self.known:
+            self.known[key] = len(self.chosen)
+            self.chosen += data
+        on = self._on([*parts, *constants])
+        bit = [f"{self._one(1 << q)} << {i}" for i, q in enumerate(members(chosen))]
+        self._say(
+            f"times_chosen<{on}, {support}u, {len(outer)}>(a, tile.chosen, {self.known[key]}, {' | '.join(bit)});"
+        )
+
+    def _table_bytes(self, groups: dict[int, dict[int, int]], constants: dict[int, int], chosen: int) -> int:
+        """At most so many more bytes of tables."""
+        support = 0
+        for bits in [*groups, *constants]:
+            support |= bits
+        return self.shape.amp_bytes << support.bit_count() + chosen.bit_count()
+
+    def _one(self, mask: int) -> str:
+        """Whether an outer bit is 1, as an unsigned number."""
+        threads = self.place.bits(mask)
+        if threads:
+            return f"(threadIdx.x >> {threads.bit_length() - 1} & 1u)"
+        return f"(unsigned)((tile.base & {self._mask(mask)}) != 0)"
 
     def _constants(self, constants: dict[int, int], last: bool) -> None:
         """Angles by register part, as one constant for each value of the register bits that they depend on.
@@ -256,17 +322,15 @@ class Writer:
         support = 0
         for part in constants:
             support |= part
-        bits = [b for b in range(len(self.place.registers)) if support >> b & 1]
-        spread = [sum(1 << b for i, b in enumerate(bits) if j >> i & 1) for j in range(1 << len(bits))]
-        angles = [sum(angle for p, angle in constants.items() if r & p == p) % TURN for r in spread]
-        mirror = None if last or len(bits) < 3 else _mirrored(angles)
+        angles = [sum(angle for p, angle in constants.items() if r & p == p) % TURN for r in subsets(support)]
+        mirror = None if last or len(angles) < 8 else mirrored(angles)
         if mirror is None:
-            table = self._value(_reals(phases_of(angles)))
+            table = self._value(reals(phases_of(angles)))
             self._say(f"times_each<{self._on(list(constants))}, {support}u>(a, {table});")
             return
         common, conjugate, negative = mirror
         self.common = (self.common + common) % TURN
-        table = self._value(_reals(phases_of([(angle - common) % TURN for angle in angles[: len(angles) // 2]])))
+        table = self._value(reals(phases_of([(angle - common) % TURN for angle in angles[: len(angles) // 2]])))
         self._say(f"times_mirrored<{support}u, {str(conjugate).lower()}, {negative}u>(a, {table});")
 
     def _on(self, parts: list[int]) -> str:
@@ -302,7 +366,7 @@ class Writer:
             self.records.append(tile)
             parts.append(f"tile.phases[{len(self.records) - 1}]")
         if both:
-            words = _angle_words(both)
+            words = angle_words(both)
             record = f"{(len(words) - 2) // 4}u, {self._put(np.array(words, np.uint64))}u"
             parts.append(
                 f"phase_of_both(tile.tables, {record}, tile.base, {self._put(self.place.offsets(self.frame))}u)"
@@ -317,7 +381,7 @@ class Writer:
         index, data = [], [np.zeros(0, np.uint64)]
         at = self.size + len(self.records) + len(self.records) % 2
         for group in self.records:
-            words = _angle_words(group)
+            words = angle_words(group)
             index.append(len(words) // 4 | at << 32)
             data.append(np.array(words, np.uint64))
             at += len(words)
@@ -327,36 +391,3 @@ class Writer:
 
     def _amps(self, values: ComplexArray) -> ComplexArray:
         return values.astype(np.complex128 if self.shape.amp_bytes == 16 else np.complex64)
-
-
-def _mirrored(angles: list[int]) -> tuple[int, bool, int] | None:
-    """How the angle of j follows from that of its complement: (common angle, by conjugation, indices with a half turn).
-
-    With the common angle taken off, they are equal or opposite, up to a half turn; None where they are neither.
-    """
-    half, end = len(angles) // 2, len(angles) - 1
-    for conjugate in (False, True):
-        total = angles[0] + angles[end] if conjugate else 0
-        common = total % TURN // 2
-        images = [(total - angles[j]) % TURN if conjugate else angles[j] for j in range(half)]
-        gaps = [(angles[end - j] - image) % TURN for j, image in enumerate(images)]
-        if all(gap in (0, HALF_TURN) for gap in gaps):
-            return common, conjugate, sum(1 << end - j for j, gap in enumerate(gaps) if gap)
-    return None
-
-
-def _angle_words(group: dict[int, int]) -> list[int]:
-    """Terms as `total_angle` of tile_gates.cuh sums them, after a constant of 0."""
-    words = [0, 0]
-    for start, length, angle in doubling_runs({k: a for k, a in group.items() if k.bit_count() == 1}):
-        words += [0, angle, (1 << length) - 1, start]
-    for key, angle in group.items():
-        if key.bit_count() > 1:
-            words += [key, angle, 0, 1 << 32]
-    return words
-
-
-def _reals(values: ComplexArray) -> list[float]:
-    """Real and imaginary parts in turn, row by row."""
-    out: list[float] = np.ascontiguousarray(values.reshape(-1), complex).view(float).tolist()
-    return out

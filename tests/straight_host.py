@@ -48,7 +48,9 @@ def run(program, state, precision, folder, early=12, blocks=3):
     (folder / "pass.cu").write_text(program.source)
     (folder / "main.cpp").write_text(MAIN)
     real = "double" if precision == "double" else "float"
-    macros = [f"-DQSIM_REAL={real}", f"-DQSIM_EARLY={early}", "-DQSIM_BLOCKS=2"]
+    tile, amp = (64 << 10, 16 if precision == "double" else 8)
+    room = tile + program.table_bytes + 2 * program.tile_phases * amp + early * 256 * amp
+    macros = [f"-DQSIM_REAL={real}", f"-DQSIM_ROOM={room}", "-DQSIM_BLOCKS=2"]
     command = [compiler(), "-std=c++20", "-O1", "-w", "-pthread", f"-I{HERE}", f"-I{folder}", *macros]
     subprocess.run([*command, str(folder / "main.cpp"), "-o", str(folder / "pass")], check=True)
     state.astype(np.complex128 if precision == "double" else np.complex64).tofile(folder / "state")

@@ -153,7 +153,7 @@ def test_a_compiled_pass_holds_no_state(num_qubits):
         kernel_qubits, precision = num_qubits, "double"
 
     state = State()
-    launch = cuda_tiles.tile_launch(None, state, (3,), (Op(Kind.HADAMARD, (3,), EMPTY),), ())
+    launch = cuda_tiles.tile_launch(None, state, cuda_layout.Tile((3,)), (Op(Kind.HADAMARD, (3,), EMPTY),))
     held = weakref.ref(state)
     del state
     assert held() is None

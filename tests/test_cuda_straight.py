@@ -61,6 +61,19 @@ def qft(top, num_qubits):
         yield from (Op(Kind.DIAGONAL, (q, p), np.array([1, 1, 1, np.exp(1j * np.pi / 2 ** (q - p))])) for p in range(q))
 
 
+def chain(rng, qubits, layers, num_qubits):
+    """RY, RZ and a chain of CX on ``qubits`` that begins with a control outside: phases wait behind flips."""
+    for _ in range(layers):
+        for q in qubits:
+            yield Op(Kind.UNITARY, (q,), random_unitary(rng, 2))
+        for q in qubits:
+            flip = Op(Kind.PERMUTATION, (q,), np.ones(2, complex), ((q - 1) % num_qubits,), 1, np.array([1, 0]))
+            yield flip
+            if rng.integers(4) == 0:  # a flip without control, and one whose control must be 0
+                yield Op(Kind.PERMUTATION, (q,), np.ones(2, complex), permutation=np.array([1, 0]))
+                yield Op(Kind.PERMUTATION, (q,), np.ones(2, complex), ((q + 1) % num_qubits,), 0, np.array([1, 0]))
+
+
 def core(rng):
     out = np.zeros((4, 4), complex)
     out[np.ix_([0, 3], [0, 3])], out[np.ix_([1, 2], [1, 2])] = random_unitary(rng, 2), random_unitary(rng, 2)
@@ -99,7 +112,7 @@ def test_sources_do_what_their_ops_do(tmp_path, rng, precision, seed):
 
 
 @needs_compiler
-@pytest.mark.parametrize("family", ["brick", "trotter", "qft", "cores"])
+@pytest.mark.parametrize("family", ["brick", "trotter", "qft", "cores", "chain"])
 def test_circuit_families_on_the_host(tmp_path, rng, family):
     n, tile = 15, (0, 1, 2, *range(6, 15))
     ops = {
@@ -107,12 +120,38 @@ def test_circuit_families_on_the_host(tmp_path, rng, family):
         "trotter": lambda: list(trotter(range(6, 15), 3, n)),
         "qft": lambda: list(qft(14, n)),
         "cores": lambda: list(cores(rng, tile, 12)),
+        "chain": lambda: list(chain(rng, tile, 3, n)),
     }[family]()
     swaps = {"brick": ((0, 9), (1, 10), (2, 11)), "trotter": ((1, 6),)}.get(family, ())
     programs = cuda_straight.straight(Tile(tile, (), swaps), ops, n, "double")
-    assert {"trotter": "phases[", "qft": "phases["}.get(family, "") in programs[-1].source
+    assert {"trotter": "times_chosen", "qft": "phases[", "chain": "times_chosen"}.get(family, "") in programs[-1].source
     assert {"brick": "times_mirrored", "cores": "core4_by"}.get(family, "") in programs[0].source
     check(programs, [*ops, *swap_ops(swaps)], random_state(rng, n), "double", tmp_path)
+
+
+@needs_compiler
+def test_a_single_table_of_outer_bits(tmp_path):
+    rng, n, tile = np.random.default_rng(5), 15, (0, 1, 2, *range(6, 15))
+    ops = list(chain(rng, tile, 2, n))
+    programs = cuda_straight.straight(Tile(tile), ops, n, "double")
+    assert any(p.source.count("times_chosen") == 1 for p in programs)
+    check(programs, ops, random_state(rng, n), "double", tmp_path)
+
+
+def test_phases_wait_behind_flips(rng):
+    """RZ before a chain of CX cost one table with the next layer's, not one before each flip."""
+    tile = (0, 1, 2, *range(6, 15))
+    (program,) = cuda_straight.straight(Tile(tile), list(chain(np.random.default_rng(1), tile, 2, 15)), 15, "double")
+    body = program.source.split("run(")[1]
+    assert 2 * body.count("times") < 3 * body.count("flip_bit")
+
+
+def test_equal_tables_are_kept_once():
+    """A Trotter step's angles are the same at every qubit."""
+    ops = list(trotter(range(6, 15), 4, 15))
+    (program,) = cuda_straight.straight(Tile((0, 1, 2, *range(6, 15))), ops, 15, "double")
+    places = re.findall(r"times_chosen<.*chosen, (\d+),", program.source)
+    assert len(set(places)) < len(places), places
 
 
 @needs_compiler

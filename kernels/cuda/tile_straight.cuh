@@ -1,21 +1,25 @@
 // tile_straight.cuh -- the frame of a generated tile kernel: loads, exchanges, stores and operators with compile-time places.
 // A generated source (cuda_straight.py) defines the macros, includes this file and spells out one pass in a struct Body.
-// Macros     QSIM_TILE tile qubits; QSIM_CONSTANTS, QSIM_MASKS sizes of the arguments; QSIM_EARLY amplitudes that a thread fetches
-//            as soon as it has taken its own: the others follow after the last exchange; QSIM_BLOCKS blocks that share a processor
-// Body       In, Out layouts of load and store; kOffsetIn, kOffsetOut, kSlotsIn, kRecords word indices in the tables; kTilePhases;
+// Macros     QSIM_TILE tile qubits; QSIM_CONSTANTS, QSIM_MASKS sizes of the arguments; QSIM_PHASES bytes of phases of two tiles' numbers;
+//            QSIM_TABLES bytes of tables that outer bits choose from; QSIM_ROOM bytes of shared memory; QSIM_BLOCKS blocks that share
+//            a processor
+// Body       In, Out layouts of load and store; kOffsetIn, kOffsetOut, kSlotsIn, kRecords, kTables word indices in the tables; kTilePhases;
 //            kScaled; run(a, tile, args)
 // Arrays     state amp_t[2^n] in/out; tables uint64 words: offsets and slots per thread, phases per thread, records of tile phases;
 //            tickets uint64[1], 0 at the launch
-// Launch     2^(QSIM_TILE - kRegisterQubits) threads, at most num_tiles blocks; QSIM_EARLY amplitudes a thread and a tile of shared memory
+// Launch     2^(QSIM_TILE - kRegisterQubits) threads, at most num_tiles blocks; a tile of shared memory, kEarly amplitudes a thread, phases, tables
 // Layout     as in tile_exec.cu; angles, matrix entries and qubit positions are arguments, so one kernel serves every pass of its structure
 #pragma once
 #include "tile_places.cuh"
 
 constexpr int kThreads = 1 << (QSIM_TILE - kRegisterQubits);
-constexpr int kEarly = QSIM_EARLY;
 constexpr unsigned kTileBytes = sizeof(amp_t) << QSIM_TILE;
+constexpr unsigned kColumnBytes = sizeof(amp_t) * kThreads;  // one amplitude of each thread
+static_assert(QSIM_ROOM >= kTileBytes + QSIM_PHASES + QSIM_TABLES, "a tile, its phases and tables must fit shared memory");
+// A thread fetches so many amplitudes of the next tile as soon as it has taken its own; the others follow after the last exchange.
+constexpr int kFitting = (QSIM_ROOM - kTileBytes - QSIM_PHASES - QSIM_TABLES) / kColumnBytes;
+constexpr int kEarly = kFitting < kAmps ? kFitting : kAmps;
 constexpr unsigned kLowSlots = ((1u << kLineQubits) - 1) * sizeof(amp_t);  // slot bits that the swizzle changes
-static_assert(kEarly >= 0 && kEarly <= kAmps, "a thread fetches at most its own amplitudes early");
 
 struct Args {
     index_t num_tiles;
@@ -66,22 +70,27 @@ __device__ __forceinline__ long long step(const index_t (&strides)[kRegisterQubi
 
 // One tile of a block's sequence. What the kernel got is here too, so that a body has one argument.
 struct Tile {
-    index_t next;         // the number of the one after it
-    index_t base;         // basis state of its first amplitude
+    const volatile index_t* next;  // the number of the one after it, in shared memory: read where it is needed, not held
+    index_t base;                  // basis state of its first amplitude
     const amp_t* state;
     const index_t* tables;
     char* shared;
     const amp_t* phases;  // of its number
+    const char* chosen;   // tables that outer bits choose from
 };
 
+// Volatile: else all exchanges' slots are loaded ahead and held, and the amplitudes are short of registers.
 __device__ __forceinline__ unsigned slot_of_thread(const index_t* tables, unsigned at) {
-    return __ldg(reinterpret_cast<const unsigned*>(tables + at) + threadIdx.x);
+    unsigned v;
+    const unsigned* p = reinterpret_cast<const unsigned*>(tables + at) + threadIdx.x;
+    asm volatile("ld.global.u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");
+    return v;
 }
 
 // Where amplitude i (in Gray order) of the next tile waits: early ones in the thread's own column behind the tile, others in its slots.
 template <class L>
 __device__ __forceinline__ char* waiting_place(char* shared, unsigned slot, int i) {
-    const unsigned column = kTileBytes + (i * kThreads + threadIdx.x) * (unsigned)sizeof(amp_t);
+    const unsigned column = kTileBytes + i * kColumnBytes + threadIdx.x * (unsigned)sizeof(amp_t);
     return shared + (i < kEarly ? column : slot_at<L>(slot, gray(i)));
 }
 
@@ -106,15 +115,16 @@ __device__ __forceinline__ void take(Amps& a, char* shared, unsigned slot) {
 
 template <class Body>
 __device__ __forceinline__ void fetch_rest(const Tile& tile, const Args& args) {
-    fetch<Body, kEarly, kAmps>(tile.state, tile.tables, tile.shared, tile.next, args);
+    fetch<Body, kEarly, kAmps>(tile.state, tile.tables, tile.shared, *tile.next, args);
 }
 
 // Brings other qubits into registers. Slots written here were read only by this thread since the last barrier: one is enough.
 template <class From, class To>
 __device__ __forceinline__ void exchange(Amps& a, const Tile& tile, unsigned slots_from, unsigned slots_to) {
-    put<From>(a, tile.shared, slot_of_thread(tile.tables, slots_from));
+    const unsigned from = slot_of_thread(tile.tables, slots_from), to = slot_of_thread(tile.tables, slots_to);
+    put<From>(a, tile.shared, from);
     __syncthreads();
-    get<To>(a, tile.shared, slot_of_thread(tile.tables, slots_to));
+    get<To>(a, tile.shared, to);
 }
 
 template <bool kScaled>
@@ -132,6 +142,15 @@ __device__ __forceinline__ amp_t phase_of_thread(const index_t* tables, unsigned
     return __ldg(reinterpret_cast<const amp_t*>(tables + at) + threadIdx.x);
 }
 
+// Times a constant that depends on the register bits of kSupport and on outer bits, of which there are kChoices sets of values.
+template <unsigned kOn, unsigned kSupport, int kChoices>
+__device__ __forceinline__ void times_chosen(Amps& a, const char* tables, unsigned at, unsigned choice) {
+    const amp_t* c = reinterpret_cast<const amp_t*>(tables + at) + choice;
+#pragma unroll
+    for (int r = 0; r < kAmps; ++r)
+        if ((kOn >> r) & 1) a[r] = cmul(a[r], c[packed<kSupport>(r) * kChoices]);
+}
+
 // Phase number i of the tile's own bits: records are words (number of terms, word index of constant, 0, terms).
 __device__ __forceinline__ amp_t phase_of_tile(const index_t* tables, unsigned records, index_t base) {
     const index_t word = __ldg(tables + records + threadIdx.x);
@@ -147,7 +166,10 @@ template <class Body>
 __device__ __forceinline__ void run_tiles(amp_t* __restrict__ state, const index_t* __restrict__ tables, index_t* __restrict__ tickets,
                                           const Args& args) {
     extern __shared__ __align__(16) char shared[];
-    amp_t* phases = reinterpret_cast<amp_t*>(shared + kTileBytes + kEarly * kThreads * sizeof(amp_t));
+    amp_t* phases = reinterpret_cast<amp_t*>(shared + kTileBytes + kEarly * kColumnBytes);
+    char* chosen = reinterpret_cast<char*>(phases) + QSIM_PHASES;
+    for (unsigned i = threadIdx.x; i < QSIM_TABLES / 16; i += kThreads)
+        reinterpret_cast<ulonglong2*>(chosen)[i] = __ldg(reinterpret_cast<const ulonglong2*>(tables + Body::kTables) + i);
     Amps a;
     // Tiles are handed out in order: blocks that drifted apart would spread their accesses over more pages of memory.
     __shared__ index_t handed[2];
@@ -155,21 +177,20 @@ __device__ __forceinline__ void run_tiles(amp_t* __restrict__ state, const index
     index_t number = blockIdx.x;
     fetch<Body, 0, kAmps>(state, tables, shared, number, args);
     for (unsigned turn = 0; number < args.num_tiles; turn ^= 1) {
-        wait_async();
-        take<typename Body::In>(a, shared, slot_of_thread(tables, Body::kSlotsIn));  // what the thread copied itself
         const index_t base = spread(number, args.runs);
-        if constexpr (Body::kTilePhases > 0) {  // two sets in turn: others may still read the tile before's
+        if constexpr (Body::kTilePhases > 0) {  // while memory answers; two sets in turn: others may still read the tile before's
             if (threadIdx.x < Body::kTilePhases)
                 phases[turn * Body::kTilePhases + threadIdx.x] = phase_of_tile(tables, Body::kRecords, base);
         }
+        wait_async();
+        take<typename Body::In>(a, shared, slot_of_thread(tables, Body::kSlotsIn));  // what the thread copied itself
         __syncthreads();  // for the phases and the next number; all have taken their amplitudes
-        const index_t next = handed[turn];
         if (threadIdx.x == 0) handed[turn ^ 1] = gridDim.x + atomicAdd(tickets, 1ull);
-        fetch<Body, 0, kEarly>(state, tables, shared, next, args);
-        const Tile tile = {next, base, state, tables, shared, phases + turn * Body::kTilePhases};
+        fetch<Body, 0, kEarly>(state, tables, shared, handed[turn], args);
+        const Tile tile = {handed + turn, base, state, tables, shared, phases + turn * Body::kTilePhases, chosen};
         Body::run(a, tile, args);
         store<Body::kScaled>(a, state + (base | __ldg(tables + Body::kOffsetOut + threadIdx.x)), args);
-        number = next;
+        number = *tile.next;  // the slot is written again only once all have come to the next barrier
     }
 }
 
