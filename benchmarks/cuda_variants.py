@@ -1,0 +1,245 @@
+"""Times variants of the straight-line tile kernels beside the product's on one GPU: the same plans, other code.
+
+usage: cuda_variants.py PLANS.pkl OUT.json [SECONDS [CIRCUIT ...]]
+PLANS.pkl comes from `h200_session.py pack`. A variant changes sizes of the package or text of its headers for this
+process only; each is checked against the product on 20 qubits before it is timed on 30. Stops after SECONDS, with what
+it has.
+"""
+
+import contextlib
+import itertools
+import json
+import os
+import pickle
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from cuda_bench import fill, pass_seconds, random_state
+
+from qsim_ozaki import cuda, cuda_calibrate, cuda_layout, cuda_straight, cuda_writer, jit
+from qsim_ozaki.ops import EMPTY, HadamardPass, Kind, Op, Prepare, Relabel
+
+EXCHANGE = """    put<From>(a, tile.shared, from);
+    __syncthreads();
+    get<To>(a, tile.shared, to);
+"""
+IN_TURN = """    real_t* half = reinterpret_cast<real_t*>(tile.shared);
+#pragma unroll
+    for (int part = 0; part < 2; ++part) {
+        if (part) __syncthreads();
+#pragma unroll
+        for (int r = 0; r < kAmps; ++r) half[slot_at<From>(from, r) / 8] = part ? a[r].y : a[r].x;
+        __syncthreads();
+#pragma unroll
+        for (int r = 0; r < kAmps; ++r) (part ? a[r].y : a[r].x) = half[slot_at<To>(to, r) / 8];
+    }
+"""
+SPLIT_EXCHANGE = (
+    ("kTileBytes = sizeof(amp_t) << QSIM_TILE;", "kTileBytes = sizeof(real_t) << QSIM_TILE;"),
+    ("((1u << kLineQubits) - 1) * sizeof(amp_t);", "((2u << kLineQubits) - 1) * sizeof(real_t);"),
+    (EXCHANGE, IN_TURN),
+)
+FIVE_REGISTERS = (("kRegisterQubits = kIsDouble ? 4 : 5;", "kRegisterQubits = 5;"),)
+
+
+@dataclass(frozen=True)
+class Variant:
+    """What differs from the product.
+
+    Attributes:
+        about: in words.
+        patches: (text, replacement) in the headers.
+        shape: changed sizes of the complex128 kernel.
+        names: values of names, as (module, name, value).
+        blocks: on one processor.
+        plans: which plans it runs.
+    """
+
+    about: str
+    patches: tuple = ()
+    shape: dict = field(default_factory=dict)
+    names: tuple = ()
+    blocks: int = 2
+    plans: str = "moves"
+
+
+def split_slots(method):
+    """Slots in shared memory for halves of amplitudes."""
+    return lambda self, frame, shape: method(self, frame, replace(shape, amp_bytes=8, line_qubits=4))
+
+
+def split_distinct(function):
+    """Lanes that differ in 16 banks of 8 bytes, not in 8 of 16."""
+    return lambda frame, *others: function(replace(frame, line_qubits=4), *others)
+
+
+def split_bytes(program, room, precision):
+    """Half a tile to exchange through, the next tile, phases, tables."""
+    del room, precision
+    return (24 << len(program.tile)) + 32 * program.tile_phases + program.table_bytes
+
+
+PLACE = cuda_layout.Place
+VARIANTS = {
+    "product": Variant("as the package has it"),
+    "split": Variant(
+        "real and imaginary parts exchanged in turn: the whole next tile is fetched early",
+        SPLIT_EXCHANGE,
+        names=(
+            (PLACE, "slots", split_slots(PLACE.slots)),
+            (PLACE, "register_slots", split_slots(PLACE.register_slots)),
+            (cuda_layout, "_distinct", split_distinct(cuda_layout._distinct)),
+            (cuda_straight, "shared_bytes", split_bytes),
+        ),
+    ),
+    "five registers": Variant("32 amplitudes a thread, 128 threads", FIVE_REGISTERS, {"register_qubits": 5}),
+    "no tables": Variant("outer bits choose among no tables", names=((cuda_writer, "MAX_TABLE_BYTES", 0),)),
+    "short": Variant("passes cut at 4500 instructions", names=((cuda_straight, "MAX_INSTRUCTIONS", 4500),)),
+    "long": Variant("passes cut at 8000 instructions", names=((cuda_straight, "MAX_INSTRUCTIONS", 8000),)),
+    "still": Variant("no qubits move", plans="still"),
+    "tile of 13": Variant(
+        "tiles of 13 qubits, one block of 512 threads",
+        shape={"tile_qubits": 13},
+        names=((cuda_straight, "ROOM", dict.fromkeys(cuda_straight.ROOM, 232448)),),
+        blocks=1,
+        plans="tile13",
+    ),
+}
+
+
+@contextlib.contextmanager
+def active(variant):
+    """The package with ``variant`` in place."""
+    kept = []
+
+    def put(owner, name, value):
+        kept.append((owner, name, getattr(owner, name)))
+        setattr(owner, name, value)
+
+    with tempfile.TemporaryDirectory() as folder:
+        if variant.patches:
+            for header in jit.SOURCES.glob("*.cu*"):
+                text = header.read_text()
+                for old, new in variant.patches:
+                    text = text.replace(old, new)
+                (Path(folder) / header.name).write_text(text)
+            put(jit, "SOURCES", Path(folder))
+        for owner, name, value in variant.names:
+            put(owner, name, value)
+        shape = cuda_layout.SHAPES["double"]
+        cuda_layout.SHAPES["double"] = replace(shape, **variant.shape)
+        put(cuda_straight, "blocks", lambda architecture: variant.blocks)
+        jit.sources_hash.cache_clear()
+        try:
+            yield
+        finally:
+            cuda_layout.SHAPES["double"] = shape
+            for owner, name, value in reversed(kept):
+                setattr(owner, name, value)
+            jit.sources_hash.cache_clear()
+
+
+def programs_of(steps, n):
+    """Generated kernels of all passes of a plan, and the product states between them."""
+    for step in steps:
+        if isinstance(step, Prepare):
+            yield step
+        elif not isinstance(step, Relabel):
+            ops = [Op(Kind.HADAMARD, step.qubits, EMPTY)] if isinstance(step, HadamardPass) else step.ops
+            tile = cuda_layout.Tile(step.qubits, getattr(step, "zero_qubits", ()), getattr(step, "swaps", ()))
+            yield from cuda_straight.straight(tile, ops, n, "double")
+
+
+def compiled(engine, programs):
+    """Launches of ``programs`` on a state, compiled on all cores, and how many kernels spill."""
+    options = jit.options(jit.STRAIGHT, cuda_straight.instance(engine.architecture, "double"), engine.architecture)
+    sources = sorted({p.source for p in programs if not isinstance(p, Prepare)})
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        cubins = dict(zip(sources, pool.map(lambda s: jit.nvrtc().compile(s, "pass", options), sources), strict=True))
+    spills = sum(" 0 bytes spill stores" not in c.log for c in cubins.values())
+    functions = {source: jit.function(c.code, jit.STRAIGHT.function) for source, c in cubins.items()}
+    launches = []
+    for program in programs:
+        if isinstance(program, Prepare):
+            launches.append(partial(engine.run_step, step=program))
+            continue
+        tables, record = engine.cupy.asarray(program.tables), cuda_straight.arguments(program, "double")
+        shared = cuda_straight.shared_bytes(
+            program, cuda_straight.ROOM[engine.architecture] - cuda_straight.STATIC_BYTES, "double"
+        )
+        blocks = min(program.num_tiles, engine.num_processors * cuda_straight.blocks(engine.architecture))
+        threads = 1 << (len(program.tile) - cuda_layout.SHAPES["double"].register_qubits)
+
+        def launch(
+            state, function=functions[program.source], tables=tables, record=record, size=(blocks, threads, shared)
+        ):
+            arguments = (state.amps, tables, state.new_tickets(), record)
+            engine.launch_function(function, size[0], size[1], arguments, size[2])
+
+        launches.append(launch)
+    return launches, spills
+
+
+def in_program_order(engine, state, position):
+    """The vector with program qubit q on bit q."""
+    n = state.num_qubits
+    axes = [n - 1 - position[n - 1 - a] for a in range(n)]
+    return engine.vector(state).reshape((2,) * n).transpose(axes).reshape(-1)
+
+
+def measure(engine, state, variant, plans, circuit, wanted):
+    """One row: the error on 20 qubits, milliseconds of each launch and of all on 30."""
+    with active(variant):
+        steps, position = plans[variant.plans, circuit, 20]
+        small = engine.load(random_state(20), "double")
+        launches, _ = compiled(engine, list(programs_of(steps, 20)))
+        for launch in launches:
+            launch(small)
+        got = in_program_order(engine, small, position)
+        wanted.setdefault(circuit, got)
+        launches, spills = compiled(engine, list(programs_of(plans[variant.plans, circuit, 30][0], 30)))
+
+        def run():
+            for launch in launches:
+                launch(state)
+
+        total = cuda_calibrate.event_seconds(engine, run, 5)
+        parts = [1e3 * cuda_calibrate.event_seconds(engine, partial(launch, state), 1) for launch in launches]
+    return {
+        "ms": round(1e3 * total, 2),
+        "launches": [round(p, 2) for p in parts],
+        "kernels_with_spills": spills,
+        "distance_to_product": float(np.linalg.norm(got - wanted[circuit])),
+    }
+
+
+def main():
+    """All variants of the circuits named, the product first; a failing one does not end the others."""
+    plans = pickle.loads(Path(sys.argv[1]).read_bytes())["variants"]
+    seconds, names = float(sys.argv[3]) if len(sys.argv) > 3 else 300.0, sys.argv[4:]
+    circuits = names or sorted({circuit for _, circuit, _ in plans})
+    engine = cuda.create()
+    state = engine.allocate(30, "double")
+    fill(engine, state)
+    record = {"card": engine.device_name, "pass_ms": 1e3 * pass_seconds(engine, state), "rows": []}
+    wanted, start = {}, time.time()
+    for (name, variant), circuit in itertools.product(VARIANTS.items(), circuits):
+        if time.time() - start > seconds:
+            break
+        try:
+            row = measure(engine, state, variant, plans, circuit, wanted)
+        except Exception as error:
+            row = {"failed": repr(error)[:500]}
+        record["rows"].append({"variant": name, "circuit": circuit, **row})
+        print(name, circuit, row, flush=True)
+        Path(sys.argv[2]).write_text(json.dumps(record, indent=1))
+
+
+if __name__ == "__main__":
+    main()
