@@ -161,8 +161,8 @@ def compiled(engine, programs):
     options = jit.options(jit.STRAIGHT, cuda_straight.instance(engine.architecture, "double"), engine.architecture)
     sources = sorted({p.source for p in programs if not isinstance(p, Prepare)})
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        cubins = dict(zip(sources, pool.map(lambda s: jit.nvrtc().compile(s, "pass", options), sources), strict=True))
-    spills = sum(" 0 bytes spill stores" not in c.log for c in cubins.values())
+        cubins = dict(zip(sources, pool.map(lambda s: jit.compile_generated(s, options), sources), strict=True))
+    spills = sum(jit.spilled_bytes(c.log) > 0 for c in cubins.values())
     functions = {source: jit.function(c.code, jit.STRAIGHT.function) for source, c in cubins.items()}
     launches = []
     for program in programs:

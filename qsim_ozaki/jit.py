@@ -6,10 +6,12 @@ It knows nothing of states, steps or gates; compiling needs no GPU, loading does
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import hashlib
 import importlib.util
 import os
+import re
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -85,6 +87,7 @@ KERNELS: dict[str, Kernel] = {
     "rate_int8": Kernel("calibrate.cu", "rate_int8", ({},)),
 }
 
+USAGE_LEVELS = (8, 2)  # of registers, tried in turn: 5 is the assembler's own choice
 STRAIGHT = Kernel("tile_straight.cuh", "tile_straight")  # the frame of generated sources: cuda_straight.py
 
 
@@ -149,12 +152,31 @@ def load(name: str, instance: tuple[tuple[str, str], ...], device: int) -> Any:
     return function(cubin(name, source, options(kernel, dict(instance), architecture)), kernel.function)
 
 
+def compile_generated(source: str, opts: tuple[str, ...]) -> Cubin:
+    """The cubin of a generated source; where the assembler spills, of the setting under which it spills least."""
+    best = nvrtc().compile(source, "generated.cu", opts)
+    for level in USAGE_LEVELS:
+        if not spilled_bytes(best.log):
+            break
+        with contextlib.suppress(EngineError):  # an assembler that does not know the setting
+            other = nvrtc().compile(source, "generated.cu", (*opts, f"--ptxas-options=--register-usage-level={level}"))
+            best = min(best, other, key=lambda found: spilled_bytes(found.log))
+    return best
+
+
+def spilled_bytes(log: str) -> int:
+    """Bytes of the stack that the assembler's report names, over all kernels."""
+    found = re.findall(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads", log)
+    return sum(int(number) for row in found for number in row)
+
+
 def cubin(name: str, source: str, opts: tuple[str, ...]) -> bytes:
     """Machine code of ``source``: from the disk's cache, or compiled now and put there. Needs NVRTC, but no GPU."""
     path = _cache_file(name, source, opts)
     if path.is_file():
         return path.read_bytes()
-    compiled = nvrtc().compile(source, name, opts)
+    generated = name == STRAIGHT.function
+    compiled = compile_generated(source, opts) if generated else nvrtc().compile(source, name, opts)
     if os.environ.get("QSIM_OZAKI_DEBUG", "0") >= "2":
         print(compiled.log, file=sys.stderr)
     write_atomically(path, compiled.code)

@@ -198,17 +198,17 @@ SOURCES = [
     for precision in PRECISIONS
     for name, programs in programs_to_compile(precision)
     for program in programs
-    for arch in jit.ARCHITECTURES
+    for arch in (jit.ARCHITECTURES if name == "brick" else (86, 120))  # other families: test_straight_families.py
 ]
 
 
 @pytest.mark.parametrize(("source", "precision", "architecture"), SOURCES)
 def test_generated_kernels_compile_without_spills(source, precision, architecture):
     try:
-        compiler = jit.nvrtc()
+        jit.nvrtc()
     except EngineError as error:
         pytest.skip(str(error))
     options = jit.options(jit.STRAIGHT, cuda_straight.instance(architecture, precision), architecture)
-    log = compiler.compile(source, "pass.cu", options).log
-    found = re.findall(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads", log)
-    assert found == [("0", "0", "0")], log
+    log = jit.compile_generated(source, options).log
+    assert "bytes stack frame" in log
+    assert jit.spilled_bytes(log) == 0, log

@@ -1,0 +1,69 @@
+"""The heaviest generated kernel of every circuit family, planned for a large GPU, compiles without spills."""
+
+from dataclasses import replace
+
+import pytest
+
+from qsim_ozaki import cuda_straight, jit
+from qsim_ozaki.circuits import FAMILIES, build
+from qsim_ozaki.cost import Device
+from qsim_ozaki.cuda_layout import Tile
+from qsim_ozaki.cuda_writer import NotStraightError
+from qsim_ozaki.errors import EngineError
+from qsim_ozaki.lower import lower
+from qsim_ozaki.ops import TilePass
+from qsim_ozaki.plan import PlanOptions, plan
+
+NUM_QUBITS = 28
+GPU = Device(
+    name="made up",
+    memory_bytes=1 << 37,
+    bandwidth_bytes_per_s=3e12,
+    fp64_flops_per_s=3e13,
+    fp32_flops_per_s=4e13,
+    int8_ops_per_s=0,
+    cache_bandwidth_bytes_per_s=2e14,
+    launch_seconds=1e-5,
+    tile_qubits=12,
+    line_qubits=3,
+    overlap=0.8,
+    splits_pairs=True,
+    moves_qubits=True,
+)
+WIDE = {"dense5", "dense8", "dense10"}  # blocks of their own, no tiles
+# each family in both precisions, on two architectures of different memory
+ROWS = [
+    pytest.param(name, precision, architecture, id=f"{name}-{precision}-sm_{architecture}")
+    for number, name in enumerate(sorted(FAMILIES.keys() - WIDE))
+    for precision, architecture in (("double", (90, 80)[number % 2]), ("single", (80, 90)[number % 2]))
+]
+
+
+def heaviest(name, precision):
+    """The longest program of the family's plan, None where only the interpreter knows its operators."""
+    circuit = build(name, NUM_QUBITS).remove_final_measurements(inplace=False)
+    (ops,) = lower(circuit).body
+    programs = []
+    for step in plan(ops, NUM_QUBITS, replace(GPU, name=name), PlanOptions(precision=precision)).steps:
+        if isinstance(step, TilePass):
+            tile = Tile(step.qubits, step.zero_qubits, step.swaps)
+            try:
+                programs += cuda_straight.straight(tile, step.ops, NUM_QUBITS, precision)
+            except NotStraightError:
+                continue
+    return max(programs, key=lambda program: len(program.source), default=None)
+
+
+@pytest.mark.parametrize(("name", "precision", "architecture"), ROWS)
+def test_the_heaviest_kernel_compiles_without_spills(name, precision, architecture):
+    try:
+        jit.nvrtc()
+    except EngineError as error:
+        pytest.skip(str(error))
+    program = heaviest(name, precision)
+    if program is None:
+        assert name in {"grover", "bernstein_vazirani"}, f"{name} has no straight-line kernel"
+        return
+    options = jit.options(jit.STRAIGHT, cuda_straight.instance(architecture, precision), architecture)
+    log = jit.compile_generated(program.source, options).log
+    assert jit.spilled_bytes(log) == 0, log
