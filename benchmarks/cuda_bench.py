@@ -6,16 +6,16 @@ measured time of an in-place scaling of the same state, so `passes` compares wit
 """
 
 import json
+import pathlib
 import pickle
 import sys
 import time
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 
 from qsim_ozaki import cuda, cuda_calibrate
-from qsim_ozaki.ops import EMPTY, DenseBlock, HadamardPass, Kind, Op, Relabel, TilePass
+from qsim_ozaki.ops import EMPTY, DenseBlock, HadamardPass, Kind, Op, Path, Relabel, TilePass
 
 RECORD = {"rows": []}
 
@@ -169,6 +169,10 @@ def dense(engine, n=28):
                 t = cuda_calibrate.event_seconds(engine, partial(engine.run_step, state, step), 3)
                 key = {"k": k, "targets": where, "qubits": n, "precision": precision}
                 row(section="dense", **key, seconds=t, passes=t / unit, tflops=8 * 2.0 ** (k + n) / t / 1e12)
+                if k >= 8 and precision == "double":
+                    step = DenseBlock(step.op, Path.OZAKI, 15)
+                    t = cuda_calibrate.event_seconds(engine, partial(engine.run_step, state, step), 3)
+                    row(section="emulated", **key, seconds=t, passes=t / unit)
 
 
 def sample(engine, n=28):
@@ -229,7 +233,7 @@ def large(engine):
 
 def main():
     """Runs the sections asked for and writes the record after each."""
-    plans = pickle.loads(Path(sys.argv[1]).read_bytes())
+    plans = pickle.loads(pathlib.Path(sys.argv[1]).read_bytes())
     engine = cuda.create()
     runtime = engine.cupy.cuda.runtime
     RECORD.update(
@@ -260,7 +264,7 @@ def main():
             row(section=name, failed=repr(error)[:500])
         engine.cupy.get_default_memory_pool().free_all_blocks()
         print(f"## {name} took {time.time() - start:.1f} s", flush=True)
-        Path(sys.argv[2]).write_text(json.dumps(RECORD, indent=1))
+        pathlib.Path(sys.argv[2]).write_text(json.dumps(RECORD, indent=1))
 
 
 if __name__ == "__main__":

@@ -211,6 +211,9 @@ def report(out):
         now = [r["passes"] for r in blocks if r["k"] == k]
         shown = f"{min(now):.2f}-{max(now):.2f}" if now else "-"
         print(f"{f'dense k={k}, passes':28} {line.must:7.4g} {line.before:7.4g} {line.predicted:9.4g} {shown:>10}")
+        emulated = [r["passes"] for r in rows_of(out, "dense") if r.get("section") == "emulated" and r["k"] == k]
+        if emulated:
+            print(f"{'  by 15 moduli':28} {line.must:7.4g} {'':17} {min(emulated):.2f}-{max(emulated):.2f}")
     for r in rows_of(out, "variants"):
         spills = f" {r['kernels_with_spills']} kernels spill" if r.get("kernels_with_spills") else ""
         shown = r.get("failed") or f"{r['ms']} ms, distance {r['distance_to_product']:.1g}{spills}"

@@ -269,10 +269,11 @@ class CudaEngine:
             return self._product_launch(op.matrix(), op.targets, fixed)
         tables = cuda_dense.dense_tables(op.matrix(), op.targets, fixed, state.kernel_qubits)
         matrix, places = self.cupy.asarray(tables.matrix), self.cupy.asarray(tables.places)
+        blocks = min(tables.num_tiles, cuda_dense.blocks_per_processor(k) * self.num_processors)
 
         def run(target: CudaState) -> None:
             args = (target.amps, matrix, places, tables.tile)
-            self.launch("dense_block", {"K": str(k)}, tables.num_tiles, cuda_dense.THREADS, args, tables.shared_bytes)
+            self.launch("dense_block", {"K": str(k)}, blocks, cuda_dense.THREADS, args, tables.shared_bytes)
 
         return run
 

@@ -58,6 +58,16 @@ def column_bits(k: int) -> int:
     return {4: 7, 5: 6, 6: 6, 7: 5, 8: 5, 9: 4}[k]
 
 
+def buffers(k: int) -> int:
+    """Tiles that a block holds, as `dense_block.cu` has it."""
+    return 2 if k <= 5 else 1
+
+
+def blocks_per_processor(k: int) -> int:
+    """Blocks that share a processor, each doing tiles in turn."""
+    return 1 if k >= 8 else 2
+
+
 def sorted_matrix(matrix: ComplexArray, targets: Sequence[int]) -> ComplexArray:
     """The matrix with its index bits in ascending order of the targets."""
     k = len(targets)
@@ -111,7 +121,8 @@ def dense_tables(matrix: ComplexArray, targets: Sequence[int], fixed: dict[int, 
     tile["num_tiles"] = num_tiles
     tile["fixed"] = sum(value << q for q, value in fixed.items())
     tile["runs"] = runs_record([*union, *fixed])
-    return DenseTables(fragments(sorted_matrix(matrix, targets)), places, tile, num_tiles, (stride << k) * 8)
+    shared_bytes = buffers(k) * (stride << k) * 8
+    return DenseTables(fragments(sorted_matrix(matrix, targets)), places, tile, num_tiles, shared_bytes)
 
 
 def sums(steps: Sequence[tuple[int, int]]) -> NDArray[np.uint64]:

@@ -1,4 +1,4 @@
-"""Runs the generated source of a tile pass on the host: compiled over `cuda_on_host.hpp`, one thread per thread."""
+"""Runs generated tile passes and dense blocks on the host: compiled over `cuda_on_host.hpp`, one thread per thread."""
 
 import re
 import shutil
@@ -25,12 +25,33 @@ int main(int, char** argv) {
 }
 """
 REPLACED = (
+    (r'asm volatile\("cp\.async\.(commit|wait)_group[^"]*"[^;]*;', ""),
     (r'asm volatile\("cp\.async\.c[^;]*?;"[^;]*;', "std::memcpy(shared, from, sizeof *from);"),
     (r'asm volatile\("cp\.async\.wait_all;"[^;]*;', ""),
+    (r'asm volatile\(\s*"mma\.sync[^;]*;"[^;]*;', "warp_mma(c, a, b);"),
     (r'asm volatile\("ld\.global[^;]*?;"[^;]*;', "v = *p;"),
-    (r"extern __shared__ [^;]*;", ""),
+    (r"extern __shared__ [^;]*?(\w+) shared\[\];", r"auto* shared = reinterpret_cast<\1*>(::shared);"),
     (r"__shared__ index_t", "static index_t"),
 )
+
+
+DENSE_MAIN = """
+#include "cuda_on_host.hpp"
+#include "dense_block.cu"
+#include <memory>
+READ
+int main(int, char** argv) {
+    auto state = read<double2>("state"), matrix = read<double2>("matrix");
+    auto places = read<index_t>("places");
+    auto tile = read<DenseTile>("tile");
+    auto held = std::make_unique<Warp[]>(kThreads / 32);
+    warps = held.get();
+    launch(std::atoi(argv[1]), kThreads, [&] { dense_block(state.data(), matrix.data(), places.data(), tile[0]); });
+    std::FILE* file = std::fopen("state", "wb");
+    std::fwrite(state.data(), sizeof(double2), state.size(), file);
+    std::fclose(file);
+}
+""".replace("READ", MAIN[MAIN.index("#include <cstdio>") : MAIN.index("int main")])
 
 
 def compiler():
@@ -38,13 +59,31 @@ def compiler():
     return shutil.which("g++") or shutil.which("clang++")
 
 
-def run(program, state, precision, folder, early=12, blocks=3):
-    """The state after one pass of ``program``."""
-    for header in jit.SOURCES.glob("*.cuh"):
-        text = header.read_text()
+def copy_sources(folder):
+    """The kernels' files with what only a GPU knows replaced."""
+    for file in jit.SOURCES.glob("*.cu*"):
+        text = file.read_text()
         for pattern, replacement in REPLACED:
             text = re.sub(pattern, replacement, text)
-        (folder / header.name).write_text(text)
+        (folder / file.name).write_text(text)
+
+
+def run_dense(tables, k, state, folder, blocks=2):
+    """The state after one dense block of ``tables``."""
+    copy_sources(folder)
+    (folder / "main.cpp").write_text(DENSE_MAIN)
+    command = [compiler(), "-std=c++20", "-O1", "-w", "-pthread", f"-I{HERE}", f"-I{folder}", f"-DQSIM_K={k}"]
+    subprocess.run([*command, str(folder / "main.cpp"), "-o", str(folder / "block")], check=True)
+    state.astype(np.complex128).tofile(folder / "state")
+    for name in ("matrix", "places", "tile"):
+        getattr(tables, name).tofile(folder / name)
+    subprocess.run([str(folder / "block"), str(min(blocks, tables.num_tiles))], check=True, cwd=folder)
+    return np.fromfile(folder / "state", np.complex128)
+
+
+def run(program, state, precision, folder, early=12, blocks=3):
+    """The state after one pass of ``program``."""
+    copy_sources(folder)
     (folder / "pass.cu").write_text(program.source)
     (folder / "main.cpp").write_text(MAIN)
     real = "double" if precision == "double" else "float"

@@ -4,6 +4,7 @@ import weakref
 
 import numpy as np
 import pytest
+import straight_host
 import tile_twin
 from random_ops import random_op, random_state, random_swaps, random_unitary, swap_ops
 from reference import apply_op, tolerance
@@ -77,6 +78,20 @@ def test_qft_phases_become_runs(rng):
     assert factors[0] >> 13 & 0x7FF <= 2  # terms
 
 
+@pytest.mark.skipif(straight_host.compiler() is None, reason="no C++ compiler")
+@pytest.mark.parametrize("k", [4, 5, 6, 8])
+def test_dense_blocks_on_the_host(tmp_path, rng, k):
+    """Tiles in turn, tensor cores emulated: one buffer or two, the matrix read ahead or not."""
+    n = k + cuda_dense.column_bits(k) + 3
+    order = [int(q) for q in rng.permutation(n)]
+    op = Op(Kind.UNITARY, tuple(order[:k]), random_unitary(rng, 1 << k), (order[k],), 1)
+    tables = cuda_dense.dense_tables(op.data, op.targets, {order[k]: 1}, n)
+    assert tables.num_tiles == 4
+    state = random_state(rng, n)
+    got = straight_host.run_dense(tables, k, state, tmp_path)
+    assert np.linalg.norm(got - apply_op(state, op)) <= tolerance(1 << k)
+
+
 def test_many_rotations_do_not_leave_the_range_of_single(rng):
     ops = [Op(Kind.UNITARY, (q,), random_unitary(rng, 2)) for _ in range(200) for q in range(6)]
     state = random_state(rng, 6)
@@ -114,7 +129,7 @@ def test_dense_tables_describe_the_product(rng, k):
         for start, length in cuda_program.runs_of([*targets, *fixed, *_columns(targets, fixed, n, k)]):
             base = (base & ((1 << start) - 1)) | (base >> start << start + length)
         base |= int(tables.tile["fixed"][0])
-        shared = np.full(tables.shared_bytes // 16, np.nan, complex)
+        shared = np.full(tables.shared_bytes // 16 // cuda_dense.buffers(k), np.nan, complex)
         slot = (thread[:, None, 1] + iteration[None, :, 1]) // 2
         shared[slot] = state[base + thread[:, None, 0] + iteration[None, :, 0]]
         x = shared.reshape(rows, -1)[:, :columns]
