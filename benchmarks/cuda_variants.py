@@ -45,7 +45,6 @@ SPLIT_EXCHANGE = (
     ("((1u << kLineQubits) - 1) * sizeof(amp_t);", "((2u << kLineQubits) - 1) * sizeof(real_t);"),
     (EXCHANGE, IN_TURN),
 )
-FIVE_REGISTERS = (("kRegisterQubits = kIsDouble ? 4 : 5;", "kRegisterQubits = 5;"),)
 
 
 @dataclass(frozen=True)
@@ -98,13 +97,13 @@ VARIANTS = {
             (cuda_straight, "shared_bytes", split_bytes),
         ),
     ),
-    "five registers": Variant("32 amplitudes a thread, 128 threads", FIVE_REGISTERS, {"register_qubits": 5}),
+    "four registers": Variant("16 amplitudes a thread, 256 threads", shape={"register_qubits": 4}),
     "no tables": Variant("outer bits choose among no tables", names=((cuda_writer, "MAX_TABLE_BYTES", 0),)),
     "short": Variant("passes cut at 4500 instructions", names=((cuda_straight, "MAX_INSTRUCTIONS", 4500),)),
     "long": Variant("passes cut at 8000 instructions", names=((cuda_straight, "MAX_INSTRUCTIONS", 8000),)),
     "still": Variant("no qubits move", plans="still"),
     "tile of 13": Variant(
-        "tiles of 13 qubits, one block of 512 threads",
+        "tiles of 13 qubits, one block of 1024 threads",
         shape={"tile_qubits": 13},
         names=((cuda_straight, "ROOM", dict.fromkeys(cuda_straight.ROOM, 232448)),),
         blocks=1,
@@ -132,14 +131,14 @@ def active(variant):
             put(jit, "SOURCES", Path(folder))
         for owner, name, value in variant.names:
             put(owner, name, value)
-        shape = cuda_layout.SHAPES["double"]
-        cuda_layout.SHAPES["double"] = replace(shape, **variant.shape)
+        shape = cuda_layout.GENERATED["double"]
+        cuda_layout.GENERATED["double"] = replace(shape, **variant.shape)
         put(cuda_straight, "blocks", lambda architecture: variant.blocks)
         jit.sources_hash.cache_clear()
         try:
             yield
         finally:
-            cuda_layout.SHAPES["double"] = shape
+            cuda_layout.GENERATED["double"] = shape
             for owner, name, value in reversed(kept):
                 setattr(owner, name, value)
             jit.sources_hash.cache_clear()
@@ -174,7 +173,7 @@ def compiled(engine, programs):
             program, cuda_straight.ROOM[engine.architecture] - cuda_straight.STATIC_BYTES, "double"
         )
         blocks = min(program.num_tiles, engine.num_processors * cuda_straight.blocks(engine.architecture))
-        threads = 1 << (len(program.tile) - cuda_layout.SHAPES["double"].register_qubits)
+        threads = 1 << (len(program.tile) - cuda_layout.GENERATED["double"].register_qubits)
 
         def launch(
             state, function=functions[program.source], tables=tables, record=record, size=(blocks, threads, shared)

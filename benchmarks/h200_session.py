@@ -42,10 +42,10 @@ CIRCUITS = {
     ("hadamard", True): Line(6, 4.0, 4.0),
     ("hadamard_rz_10", False): Line(32, 29.3, 29),
     ("qft", False): Line(45, 37.7, 36),
-    ("random_20", False): Line(140, 189, 165),
-    ("trotter_10", False): Line(80, 134, 95),
-    ("efficient_su2", False): Line(45, 60, 44),
-    ("quantum_volume", False): Line(260, 341, 300),
+    ("random_20", False): Line(140, 189, 150),
+    ("trotter_10", False): Line(80, 134, 85),
+    ("efficient_su2", False): Line(45, 60, 40),
+    ("quantum_volume", False): Line(260, 341, 280),
 }
 BLOCKS = {
     5: Line(1.3, 1.55, 1.3),

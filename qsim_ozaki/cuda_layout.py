@@ -5,7 +5,7 @@ In: register qubits of a phase. Out: a `Place`. It knows no operator.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,14 @@ class Shape:
     least_scale: float
 
 
+# Of the interpreter.
 SHAPES = {"double": Shape(12, 4, 3, 16, 2.0**-500), "single": Shape(13, 5, 4, 8, 2.0**-50)}
+# Of generated kernels: with half the amplitudes a thread, twice the warps cover each other's waits for constants and
+# exchanges, and half the instructions a pass leave fewer passes to cut at the instruction cache.
+GENERATED = {
+    "double": replace(SHAPES["double"], register_qubits=3),
+    "single": replace(SHAPES["single"], register_qubits=4),
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qsim_ozaki.cuda_dense import RUNS, runs_record
-from qsim_ozaki.cuda_layout import SHAPES, Tile
+from qsim_ozaki.cuda_layout import GENERATED, SHAPES, Tile
 from qsim_ozaki.cuda_lower import lower, mask_of
 from qsim_ozaki.cuda_schedule import Frame, Phase, Phases, cut, schedule
 from qsim_ozaki.cuda_writer import NotStraightError, StraightProgram, Writer
@@ -38,9 +38,9 @@ def straight(tile: Tile, ops: Sequence[Op], num_qubits: int, precision: str) -> 
     Raises:
         NotStraightError: an operator needs the interpreter, or the arguments do not fit a launch.
     """
-    shape = SHAPES[precision]
+    shape = GENERATED[precision]
     tile = tile.filled(min(shape.tile_qubits, num_qubits), num_qubits)
-    items = lower(ops, shape.register_qubits)
+    items = lower(ops, SHAPES[precision].register_qubits)
     for item in items:
         if item.kind != "terms" and (item.kind not in KINDS or len(item.qubits) > 2):
             raise NotStraightError(item.kind)
@@ -69,7 +69,7 @@ def _instructions(phase: Phase, register_qubits: int) -> int:
 
 def arguments(program: StraightProgram, precision: str) -> NDArray[Any]:
     """The kernel's ``Args`` struct, as an array of one record."""
-    k = SHAPES[precision].register_qubits
+    k = GENERATED[precision].register_qubits
     kind = np.dtype(
         [
             ("num_tiles", "u8"),
@@ -94,7 +94,9 @@ def arguments(program: StraightProgram, precision: str) -> NDArray[Any]:
 def instance(architecture: int, precision: str) -> dict[str, str]:
     """Macros of a generated kernel on one architecture."""
     real = "double" if precision == "double" else "float"
-    return {"REAL": real, "ROOM": str(ROOM[architecture] - STATIC_BYTES), "BLOCKS": str(blocks(architecture))}
+    registers = str(GENERATED[precision].register_qubits)
+    room = str(ROOM[architecture] - STATIC_BYTES)
+    return {"REAL": real, "REGISTERS": registers, "ROOM": room, "BLOCKS": str(blocks(architecture))}
 
 
 def blocks(architecture: int) -> int:
@@ -104,7 +106,7 @@ def blocks(architecture: int) -> int:
 
 def shared_bytes(program: StraightProgram, room: int, precision: str) -> int:
     """Dynamic shared memory of a block: a tile, what it fetches early of the next, tile phases twice, tables."""
-    shape = SHAPES[precision]
+    shape = GENERATED[precision]
     tile = shape.amp_bytes << len(program.tile)
     needed = tile + 2 * program.tile_phases * shape.amp_bytes + program.table_bytes
     column = tile >> shape.register_qubits

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from qsim_ozaki import cuda_dense, cuda_straight, cuda_writer, jit
-from qsim_ozaki.cuda_layout import SHAPES, Tile
+from qsim_ozaki.cuda_layout import GENERATED, SHAPES, Tile
 from qsim_ozaki.cuda_program import TileProgram, compile_tile
 from qsim_ozaki.errors import EngineError
 from qsim_ozaki.ops import Op
@@ -142,7 +142,7 @@ class _Straight:
         engine = self.engine
         if self.tables is None:
             self.tables = engine.cupy.asarray(self.program.tables)
-        shape = SHAPES[self.precision]
+        shape = GENERATED[self.precision]
         room = cuda_straight.ROOM[engine.architecture] - cuda_straight.STATIC_BYTES
         shared = cuda_straight.shared_bytes(self.program, room, self.precision)
         blocks = min(self.program.num_tiles, engine.num_processors * cuda_straight.blocks(engine.architecture))

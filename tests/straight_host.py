@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from qsim_ozaki import cuda_straight, jit
+from qsim_ozaki import cuda_layout, cuda_straight, jit
 
 HERE = Path(__file__).parent
 MAIN = """
@@ -81,15 +81,21 @@ def run_dense(tables, k, state, folder, blocks=2):
     return np.fromfile(folder / "state", np.complex128)
 
 
-def run(program, state, precision, folder, early=12, blocks=3):
+def run(program, state, precision, folder, early=6, blocks=3):
     """The state after one pass of ``program``."""
     copy_sources(folder)
     (folder / "pass.cu").write_text(program.source)
     (folder / "main.cpp").write_text(MAIN)
     real = "double" if precision == "double" else "float"
-    tile, amp = (64 << 10, 16 if precision == "double" else 8)
-    room = tile + program.table_bytes + 2 * program.tile_phases * amp + early * 256 * amp
-    macros = [f"-DQSIM_REAL={real}", f"-DQSIM_ROOM={room}", "-DQSIM_BLOCKS=2"]
+    shape = cuda_layout.GENERATED[precision]
+    amp, tile = shape.amp_bytes, shape.amp_bytes << len(program.tile)
+    room = tile + program.table_bytes + 2 * program.tile_phases * amp + early * (tile >> shape.register_qubits)
+    macros = [
+        f"-DQSIM_REAL={real}",
+        f"-DQSIM_ROOM={room}",
+        "-DQSIM_BLOCKS=2",
+        f"-DQSIM_REGISTERS={shape.register_qubits}",
+    ]
     command = [compiler(), "-std=c++20", "-O1", "-w", "-pthread", f"-I{HERE}", f"-I{folder}", *macros]
     subprocess.run([*command, str(folder / "main.cpp"), "-o", str(folder / "pass")], check=True)
     state.astype(np.complex128 if precision == "double" else np.complex64).tofile(folder / "state")

@@ -23,7 +23,11 @@ using amp_t = pair_of<real_t>::type;
 
 constexpr bool kIsDouble = sizeof(real_t) == 8;
 constexpr int kLineQubits = kIsDouble ? 3 : 4;        // 2^kLineQubits amplitudes fill one 128-byte line
-constexpr int kRegisterQubits = kIsDouble ? 4 : 5;    // a thread holds 2^kRegisterQubits amplitudes in 64 registers
+#ifdef QSIM_REGISTERS
+constexpr int kRegisterQubits = QSIM_REGISTERS;       // a thread of a generated kernel holds 2^kRegisterQubits amplitudes
+#else
+constexpr int kRegisterQubits = kIsDouble ? 4 : 5;    // a thread of the interpreter holds them in 64 registers
+#endif
 constexpr int kAmps = 1 << kRegisterQubits;
 constexpr int kTileThreads = 256;                     // of a 64 KiB tile: 2^12 complex128 or 2^13 complex64 amplitudes
 
