@@ -18,7 +18,7 @@ from qsim_ozaki.cost import Device, amplitude_bytes
 from qsim_ozaki.cuda_layout import SHAPES, Tile
 from qsim_ozaki.cuda_ozaki import EmulatedBlock
 from qsim_ozaki.cuda_stack import MAX_STACK_QUBITS, THREADS, split_rows, stack_tables
-from qsim_ozaki.cuda_tiles import INSTANCES, Compiler, tile_launch
+from qsim_ozaki.cuda_tiles import INSTANCES, REPEAT_QUBITS, Compiler, tile_launch
 from qsim_ozaki.engine import ColumnChecks, StackWork, State, available_threads, collapse_masks
 from qsim_ozaki.errors import CapacityError, EngineError
 from qsim_ozaki.ops import EMPTY, ComplexArray, DenseBlock, HadamardPass, Kind, Op, Path, Prepare, Step, TilePass
@@ -250,7 +250,10 @@ class CudaEngine:
 
         shape = SHAPES[state.precision]
         for op in ops:
-            wide = op.kind is Kind.UNITARY and len(op.targets) > shape.register_qubits
+            # alone on a large state, tensor cores do a matrix on 3 or 4 qubits in the time of a pass
+            alone = len(ops) == 1 and state.kernel_qubits >= REPEAT_QUBITS and self._has_tensor_cores(state)
+            widest = 2 if alone else shape.register_qubits
+            wide = op.kind is Kind.UNITARY and len(op.targets) > widest
             if wide or (len(op.mixed_qubits) > shape.tile_qubits):
                 flush()
                 launches.append(self._dense_launch(state, op, tile.zero_qubits))
@@ -259,13 +262,17 @@ class CudaEngine:
         flush(tile.swaps)
         return launches
 
+    def _has_tensor_cores(self, state: CudaState) -> bool:
+        return state.precision == "double" and self.architecture in jit.KERNELS["dense_block"].architectures
+
     def _dense_launch(self, state: CudaState, op: Op, zero_qubits: Sequence[int]) -> Any:
+        if len(op.targets) == 3:
+            op = cuda_dense.widened(op, zero_qubits, state.kernel_qubits)
         k = len(op.targets)
         fixed = {q: 0 for q in zero_qubits if q not in op.targets}
         fixed |= {c: op.ctrl_state >> b & 1 for b, c in enumerate(op.controls)}
         free = state.kernel_qubits - len(fixed)
-        tensor = state.precision == "double" and self.architecture in jit.KERNELS["dense_block"].architectures
-        if not (tensor and 4 <= k <= 9 and free >= k + cuda_dense.column_bits(k)):
+        if not (self._has_tensor_cores(state) and 4 <= k <= 9 and free >= k + cuda_dense.column_bits(k)):
             return self._product_launch(op.matrix(), op.targets, fixed)
         tables = cuda_dense.dense_tables(op.matrix(), op.targets, fixed, state.kernel_qubits)
         matrix, places = self.cupy.asarray(tables.matrix), self.cupy.asarray(tables.places)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qsim_ozaki.cuda_program import runs_of
-from qsim_ozaki.ops import ComplexArray
+from qsim_ozaki.ops import ComplexArray, Kind, Op
 
 THREADS = 256
 RUNS = np.dtype([("count", "u4"), ("start", "u1", 31), ("length", "u1", 32), ("pad", "u1")], align=True)
@@ -66,6 +66,16 @@ def buffers(k: int) -> int:
 def blocks_per_processor(k: int) -> int:
     """Blocks that share a processor, each doing tiles in turn."""
     return 1 if k >= 8 else 2
+
+
+def widened(op: Op, zero_qubits: Sequence[int], num_qubits: int) -> Op:
+    """``op`` on one more qubit, the lowest that is free, where there is one: the kernel's least matrix is 16 x 16."""
+    taken = {*op.qubits, *zero_qubits}
+    free = next((q for q in range(num_qubits) if q not in taken), None)
+    if free is None:
+        return op
+    matrix = np.asarray(np.kron(np.eye(2), op.matrix()), complex)
+    return Op(Kind.UNITARY, (*op.targets, free), matrix, op.controls, op.ctrl_state)
 
 
 def sorted_matrix(matrix: ComplexArray, targets: Sequence[int]) -> ComplexArray:

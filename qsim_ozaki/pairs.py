@@ -10,63 +10,70 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from qsim_ozaki.ops import CORE, ComplexArray, Kind, Op
 
 MAGIC: ComplexArray = np.array([[1, 1j, 0, 0], [0, 0, 1j, 1], [0, 0, 1j, -1], [1, -1j, 0, 0]]) / np.sqrt(2)
 MIXES = (0.36, 0.64, 0.93)  # weights at which real and imaginary part are diagonalised together
 GOOD = 2.0**-46
+BITS = (np.array([0, 1, 0, 1]), np.array([0, 0, 1, 1]))  # of the index of a matrix on two qubits
 Parts: TypeAlias = tuple[ComplexArray, ComplexArray, ComplexArray, ComplexArray, ComplexArray]
 
 
 def split_pairs(ops: Sequence[Op], num_qubits: int) -> list[Op]:
     """``ops`` with dense two-qubit unitaries split, where there are enough of them to repay what is left at the end."""
-    pairs = sum(_is_dense_pair(op) for op in ops)
-    if pairs < num_qubits:
-        return list(ops)
+    rows = list(ops)
+    pairs = [op for op in rows if _is_dense_pair(op)]
+    if len(pairs) < max(num_qubits, 1):
+        return rows
+    parts = iter(canonical(np.array([op.data for op in pairs])))
     splitter = _Splitter(num_qubits)
-    for op in ops:
-        splitter.take(op)
+    for op in rows:
+        splitter.take(op, next(parts) if _is_dense_pair(op) else None)
     return splitter.finish()
 
 
-def canonical(unitary: ComplexArray) -> Parts | None:
-    """``unitary = (left1 x left0) core (right1 x right0)``, None where rounding spoils it; index bit 0 is qubit 0.
+def canonical(unitaries: ComplexArray) -> list[Parts | None]:
+    """Each ``(left1 x left0) core (right1 x right0)``, None where rounding spoils it; index bit 0 is qubit 0.
 
     Source: Kraus and Cirac, quant-ph/0011050; Makhlin, quant-ph/0002045: in the magic basis local gates are real.
     """
-    inner = MAGIC.conj().T @ unitary @ MAGIC
-    square = inner.T @ inner
-    basis = min(
-        (np.linalg.eigh(w * square.real + (1 - w) * square.imag)[1] for w in MIXES), key=lambda p: _off(p, square)
-    )
-    if _off(basis, square) > GOOD:
-        return None
-    if np.linalg.det(basis) < 0:
-        basis[:, 0] *= -1
-    phases = np.exp(0.5j * np.angle(np.diagonal(basis.T @ square @ basis)))
-    outer = (inner @ basis / phases).real
-    if np.linalg.det(outer) < 0:
-        outer[:, 0] *= -1
-        phases[0] *= -1
+    inner = MAGIC.conj().T @ unitaries @ MAGIC
+    square = inner.swapaxes(1, 2) @ inner
+    bases = np.stack([np.linalg.eigh(w * square.real + (1 - w) * square.imag)[1] for w in MIXES])
+    off = np.stack([_off(basis, square) for basis in bases])
+    each = np.arange(len(unitaries))
+    basis = bases[np.argmin(off, axis=0), each]
+    basis[np.linalg.det(basis) < 0, :, 0] *= -1
+    diagonal = np.einsum("nji,njk,nki->ni", basis, square, basis)
+    phases = np.exp(0.5j * np.angle(diagonal))
+    outer = (inner @ basis / phases[:, None, :]).real
+    mirrored = np.linalg.det(outer) < 0
+    outer[mirrored, :, 0] *= -1
+    phases[mirrored, 0] *= -1
     left1, left0 = _factors(MAGIC @ outer @ MAGIC.conj().T)
-    right1, right0 = _factors(MAGIC @ basis.T @ MAGIC.conj().T)
-    core = np.asarray((MAGIC * phases) @ MAGIC.conj().T, complex)
-    core[[0, 0, 1, 1, 2, 2, 3, 3], [1, 2, 0, 3, 0, 3, 1, 2]] = 0  # exact: each basis vector has one parity
-    return left0, left1, core, right0, right1
+    right1, right0 = _factors(MAGIC @ basis.swapaxes(1, 2) @ MAGIC.conj().T)
+    core = np.asarray((MAGIC * phases[:, None, :]) @ MAGIC.conj().T, complex)
+    core[:, [0, 0, 1, 1, 2, 2, 3, 3], [1, 2, 0, 3, 0, 3, 1, 2]] = 0  # exact: each basis vector has one parity
+    good = (np.min(off, axis=0) <= GOOD).tolist()
+    parts = zip(left0, left1, core, right0, right1, strict=True)
+    return [part if fine else None for part, fine in zip(parts, good, strict=True)]
 
 
-def _off(basis: ComplexArray, square: ComplexArray) -> float:
-    rotated = basis.T @ square @ basis
-    return float(np.abs(rotated - np.diag(np.diagonal(rotated))).max())
+def _off(basis: NDArray[np.float64], square: ComplexArray) -> NDArray[np.float64]:
+    rotated = np.abs(basis.swapaxes(1, 2) @ square @ basis)
+    rotated[:, np.arange(4), np.arange(4)] = 0
+    return np.asarray(rotated.max((1, 2)), float)
 
 
-def _factors(product: ComplexArray) -> tuple[ComplexArray, ComplexArray]:
-    """a, b of a Kronecker product of two unitaries."""
-    blocks = product.reshape(2, 2, 2, 2).transpose(0, 2, 1, 3)
-    i, j = divmod(int(np.argmax(np.abs(blocks).max((2, 3)))), 2)
-    inner = blocks[i, j] / np.sqrt(complex(np.linalg.det(blocks[i, j])))
-    return np.einsum("ijkl,kl->ij", blocks, inner.conj()) / 2, inner
+def _factors(products: ComplexArray) -> tuple[ComplexArray, ComplexArray]:
+    """a, b of each Kronecker product of two unitaries."""
+    blocks = products.reshape(-1, 2, 2, 2, 2).transpose(0, 1, 3, 2, 4)
+    flat = blocks.reshape(-1, 4, 2, 2)
+    inner = flat[np.arange(len(flat)), np.argmax(np.abs(flat).max((2, 3)), axis=1)]
+    inner = inner / np.sqrt(np.linalg.det(inner))[:, None, None]
+    return np.einsum("nijkl,nkl->nij", blocks, inner.conj()) / 2, inner
 
 
 def _euler(matrix: ComplexArray) -> tuple[ComplexArray, ComplexArray, ComplexArray]:
@@ -95,24 +102,19 @@ class _Splitter:
         self.waiting: list[ComplexArray | None] = [None] * num_qubits
         self.core: list[int | None] = [None] * num_qubits  # number in `out` of the core that ended on the qubit
 
-    def take(self, op: Op) -> None:
-        if not _is_dense_pair(op):
+    def take(self, op: Op, parts: Parts | None) -> None:
+        """The next op, and its parts where it has some."""
+        if parts is None:
             self.release(op.qubits)
             self.out.append(op)
             return
-        low, high = (self.waiting[q] for q in op.targets)
-        before = np.kron(np.eye(2) if high is None else high, np.eye(2) if low is None else low)
-        parts = canonical(op.data @ before)
-        if parts is None:
-            self.release(op.targets)
-            self.out.append(op)
-            return
         left0, left1, core, right0, right1 = parts
-        after0 = self.turn(op.targets[0], right0)
-        after1 = self.turn(op.targets[1], right1)
+        low, high = (self.waiting[q] for q in op.targets)
+        after0 = self.turn(op.targets[0], right0 if low is None else right0 @ low)
+        after1 = self.turn(op.targets[1], right1 if high is None else right1 @ high)
         for q, left in zip(op.targets, (left0, left1), strict=True):
             self.waiting[q], self.core[q] = left, len(self.out)
-        self.out.append(Op(Kind.UNITARY, op.targets, core * np.kron(after1, after0), name=CORE))
+        self.out.append(Op(Kind.UNITARY, op.targets, core * (after1[:, None] * after0).reshape(4), name=CORE))
 
     def turn(self, qubit: int, matrix: ComplexArray) -> ComplexArray:
         """Emits the rotation in ``matrix``; the phases before it go into the last core, those after it are returned."""
@@ -123,7 +125,7 @@ class _Splitter:
         else:
             core = self.out[number]
             bit = core.targets.index(qubit)
-            rows = before[np.arange(4) >> bit & 1]
+            rows = before[BITS[bit]]
             self.out[number] = Op(Kind.UNITARY, core.targets, rows[:, None] * core.data, name=CORE)
         self.out.append(Op(Kind.UNITARY, (qubit,), rotation, name="rotation"))
         return after

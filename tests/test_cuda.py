@@ -92,6 +92,15 @@ def test_dense_blocks_on_the_host(tmp_path, rng, k):
     assert np.linalg.norm(got - apply_op(state, op)) <= tolerance(1 << k)
 
 
+def test_a_widened_matrix_acts_alike(rng):
+    op = Op(Kind.UNITARY, (5, 1, 0), random_unitary(rng, 8), (3,), 0)
+    wider = cuda_dense.widened(op, (2,), 7)
+    assert wider.targets == (5, 1, 0, 4)
+    state = random_state(rng, 7)
+    assert np.linalg.norm(apply_op(state, wider) - apply_op(state, op)) <= tolerance(1)
+    assert cuda_dense.widened(op, (2, 4, 6), 7) is op
+
+
 def test_many_rotations_do_not_leave_the_range_of_single(rng):
     ops = [Op(Kind.UNITARY, (q,), random_unitary(rng, 2)) for _ in range(200) for q in range(6)]
     state = random_state(rng, 6)

@@ -20,8 +20,9 @@ def special(rng):
 
 
 def test_canonical_form_is_the_unitary(rng):
-    for matrix in [*special(rng), *(random_unitary(rng, 4) for _ in range(50))]:
-        left0, left1, core, right0, right1 = canonical(np.asarray(matrix, complex))
+    matrices = np.array([*special(rng), *(random_unitary(rng, 4) for _ in range(50))], complex)
+    for matrix, parts in zip(matrices, canonical(matrices), strict=True):
+        left0, left1, core, right0, right1 = parts
         product = np.kron(left1, left0) @ core @ np.kron(right1, right0)
         assert np.abs(product - matrix).max() <= tolerance(4)
         assert not np.any(core[[0, 0, 1, 2, 3, 3, 1, 2], [1, 2, 0, 0, 1, 2, 3, 3]])
