@@ -125,8 +125,9 @@ def _measured(
             turn = ("sdg", "h") if basis[1] >> qubit & 1 else ("h",)
             ops += [row_op(GATES[name], (), (qubit,)) for name in turn]
     turned = engine.load(state, options.precision)
-    for step in plan(ops, num_qubits, engine.device(), replace(options, from_zero=False)).steps:
+    ordered = replace(options, from_zero=False, restore_order=True)
+    for step in plan(ops, num_qubits, engine.device(), ordered).steps:
         setting.check()
-        assert not isinstance(step, Relabel), "one-qubit gates move no qubit"
+        assert not isinstance(step, Relabel), "one-qubit gates rename no qubit"
         engine.run_step(turned, step)
     return engine.sample(turned, uniforms)

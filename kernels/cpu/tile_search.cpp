@@ -196,6 +196,18 @@ std::vector<index_t> fewer_passes(const std::vector<Item>& items, const Scan& sc
     return {};
 }
 
+// Greedy passes over `items`, or fewer where a longer search for them pays; it looks at `mixing` items only.
+std::vector<TileChoice> search(const std::vector<Item>& items, const std::vector<Item>& mixing, const Scan& scan, double pass_seconds) {
+    std::size_t looked_at = 0;
+    std::vector<TileChoice> passes = passes_of(items, scan, {}, looked_at);
+    const double cost = kBeam * kSecondsPerItem * static_cast<double>(looked_at);
+    if (passes.size() < 3 || cost > kShareOfRun * pass_seconds * static_cast<double>(passes.size())) return passes;
+    const std::vector<index_t> tiles = fewer_passes(mixing, scan, passes.size());
+    if (tiles.empty()) return passes;
+    std::vector<TileChoice> fewer = passes_of(items, scan, tiles, looked_at);
+    return fewer.size() < passes.size() ? fewer : passes;
+}
+
 }  // namespace
 
 std::vector<TileChoice> search_tiles(const OpList& ops, int num_qubits, const TileRules& rules) {
@@ -208,15 +220,12 @@ std::vector<TileChoice> search_tiles(const OpList& ops, int num_qubits, const Ti
         wide |= __builtin_popcountll(mixed | rules.line) > rules.tile_qubits;
         if (mixed || (used & (used - 1))) mixing.push_back(items.back());  // a phase of one qubit goes with its neighbours
     }
-    const Scan scan{all, num_qubits, rules.tile_qubits, rules.line, rules.moves && !wide};
-    std::size_t looked_at = 0;
-    std::vector<TileChoice> passes = passes_of(items, scan, {}, looked_at);
-    const double cost = kBeam * kSecondsPerItem * static_cast<double>(looked_at);
-    if (wide || passes.size() < 3 || cost > kShareOfRun * rules.pass_seconds * static_cast<double>(passes.size())) return passes;
-    const std::vector<index_t> tiles = fewer_passes(mixing, scan, passes.size());
-    if (tiles.empty()) return passes;
-    std::vector<TileChoice> fewer = passes_of(items, scan, tiles, looked_at);
-    return fewer.size() < passes.size() ? fewer : passes;
+    Scan scan{all, num_qubits, rules.tile_qubits, rules.line, false};
+    std::vector<TileChoice> passes = search(items, mixing, scan, wide ? 0 : rules.pass_seconds);
+    if (!rules.moves || wide || passes.size() < 2) return passes;
+    scan.moves = true;  // only where it saves a pass: qubits that stay leave a loop's body with one plan
+    std::vector<TileChoice> moving = search(items, mixing, scan, rules.pass_seconds);
+    return moving.size() < passes.size() ? moving : passes;
 }
 
 TileWork tile_work(const OpList& ops) {
