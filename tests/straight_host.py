@@ -39,7 +39,6 @@ DENSE_MAIN = """
 #include "cuda_on_host.hpp"
 #include "dense_block.cu"
 #include <memory>
-READ
 int main(int, char** argv) {
     auto state = read<double2>("state"), matrix = read<double2>("matrix");
     auto places = read<index_t>("places");
@@ -51,7 +50,7 @@ int main(int, char** argv) {
     std::fwrite(state.data(), sizeof(double2), state.size(), file);
     std::fclose(file);
 }
-""".replace("READ", MAIN[MAIN.index("#include <cstdio>") : MAIN.index("int main")])
+"""
 
 
 def compiler():
