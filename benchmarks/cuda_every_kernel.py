@@ -11,6 +11,7 @@ from cuda_bench import apply, haar, random_state
 from cuda_random import gate
 
 from qsim_ozaki import cuda, cuda_tiles
+from qsim_ozaki.engine import StackWork
 from qsim_ozaki.ops import EMPTY, DenseBlock, HadamardPass, Kind, Op, Path, Prepare, TilePass
 
 WORST = {"double": 1e-12, "single": 2e-4}
@@ -56,6 +57,17 @@ def blocks(engine, precision, widths, n=14):
         state = engine.load(random_state(n), precision)
         engine.run_step(state, DenseBlock(op))
         judge(f"dense block of {k}", engine.vector(state), apply(random_state(n), op, n), precision)
+
+
+def stacks(engine, precision, n=8):
+    """Many small states in one launch."""
+    rng = np.random.default_rng(8)
+    ops = [gate(rng, n, 5) for _ in range(20)]
+    want = np.eye(1, 1 << n, 0, complex)[0]
+    for op in ops:
+        want = apply(want, op, n)
+    (states,) = engine.run_stacks([StackWork(n, ops, np.empty((70, 0), complex))], precision)
+    judge("worst of a stack", np.abs(states - want).max(0), np.zeros(1 << n), precision)
 
 
 def emulated(engine, n=14):
@@ -108,6 +120,7 @@ def main():
     for precision in ("double", "single"):
         tiles(engine, precision)
         reading(engine, precision)
+        stacks(engine, precision)
     blocks(engine, "double", (4, 5, 6, 7) if fast else range(4, 11))
     blocks(engine, "single", (6,) if fast else (6, 8))
     emulated(engine)

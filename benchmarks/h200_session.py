@@ -51,24 +51,24 @@ BLOCKS = {
     5: Line(1.3, 1.55, 1.3),
     6: Line(1.8, 2.0, 1.8),
     7: Line(3.0, 2.88, 2.9),
-    8: Line(5.5, 7.33, 5.4),
-    9: Line(10.5, 13.4, 10.5),
-    10: Line(20, 28.1, 23),
+    8: Line(5.5, 7.33, 5.2),
+    9: Line(10.5, 13.4, 12),
+    10: Line(20, 28.1, 28),
 }
 # part: (seconds at most, arguments after the interpreter; {data} is the folder, {out} the part's JSON file)
 PARTS = {
     "circuits": (130, "benchmarks/cuda_bench.py {data}/plans.pkl {out} check rates circuits"),
-    "dense": (60, "benchmarks/cuda_bench.py {data}/plans.pkl {out} dense passes"),
     "tests": (
         70,
         "-m pytest -q -p no:cacheprovider -m cuda tests/test_cuda.py tests/test_engines.py tests/test_cuda_ozaki.py",
     ),
-    "variants": (150, "benchmarks/cuda_variants.py {data}/variants.pkl {out} 140"),
-    "random": (100, "benchmarks/cuda_random.py 250 26"),
-    "large": (60, "benchmarks/cuda_bench.py {data}/plans.pkl {out} sample large"),
     "kernels": (40, "benchmarks/cuda_every_kernel.py"),
     "memcheck": (60, "benchmarks/cuda_every_kernel.py fast"),
     "racecheck": (90, "benchmarks/cuda_every_kernel.py fast"),
+    "random": (100, "benchmarks/cuda_random.py 250 26"),
+    "large": (60, "benchmarks/cuda_bench.py {data}/plans.pkl {out} sample large"),
+    "dense": (60, "benchmarks/cuda_bench.py {data}/plans.pkl {out} dense passes"),
+    "variants": (150, "benchmarks/cuda_variants.py {data}/variants.pkl {out} 140"),
     "profile": (60, "benchmarks/cuda_variants.py {data}/variants.pkl {out} 1 random_20"),
 }
 SECTIONS = ("SpeedOfLight", "WarpStateStats", "Occupancy", "ComputeWorkloadAnalysis", "MemoryWorkloadAnalysis")
