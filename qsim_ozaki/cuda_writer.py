@@ -141,8 +141,14 @@ class Writer:
         return at
 
     def _value(self, values: Sequence[float]) -> str:
+        at = len(self.values)
+        self.values += values
+        return f"args.value + {at}"
+
+    def _table(self, values: Sequence[float]) -> str:
+        """The same, but equal tables are kept once; tangents and matrices used often would take registers."""
         key = tuple(values)
-        if len(key) == 1 or key not in self.known:  # one number used everywhere would take a register for itself
+        if key not in self.known:
             self.known[key] = len(self.values)
             self.values += values
         return f"args.value + {self.known[key]}"
@@ -325,12 +331,12 @@ class Writer:
         angles = [sum(angle for p, angle in constants.items() if r & p == p) % TURN for r in subsets(support)]
         mirror = None if last or len(angles) < 8 else mirrored(angles)
         if mirror is None:
-            table = self._value(reals(phases_of(angles)))
+            table = self._table(reals(phases_of(angles)))
             self._say(f"times_each<{self._on(list(constants))}, {support}u>(a, {table});")
             return
         common, conjugate, negative = mirror
         self.common = (self.common + common) % TURN
-        table = self._value(reals(phases_of([(angle - common) % TURN for angle in angles[: len(angles) // 2]])))
+        table = self._table(reals(phases_of([(angle - common) % TURN for angle in angles[: len(angles) // 2]])))
         self._say(f"times_mirrored<{support}u, {str(conjugate).lower()}, {negative}u>(a, {table});")
 
     def _on(self, parts: list[int]) -> str:
