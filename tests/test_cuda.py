@@ -194,9 +194,10 @@ def test_random_passes_at_many_tiles(cuda, rng, num_qubits, precision):
         tile = tuple(sorted({*range(shape.line_qubits), *(int(q) for q in rng.permutation(num_qubits)[:8])}))
         ops = tuple(random_op(rng, num_qubits, tile) for _ in range(20))
         state = random_state(rng, num_qubits)
-        register = cuda.load(state, precision)
-        cuda.run_step(register, TilePass(tile, ops))
-        assert np.linalg.norm(cuda.vector(register) - reference(state, ops)) <= tolerance(len(ops), precision)
+        register, swaps = cuda.load(state, precision), random_swaps(rng, tile)
+        cuda.run_step(register, TilePass(tile, ops, swaps=swaps))
+        want = reference(state, (*ops, *swap_ops(swaps)))
+        assert np.linalg.norm(cuda.vector(register) - want) <= tolerance(len(ops), precision)
 
 
 @pytest.mark.cuda
