@@ -1,12 +1,10 @@
 """The heaviest generated kernel of every circuit family, planned for a large GPU, compiles without spills."""
 
-from dataclasses import replace
-
 import pytest
+from devices import H200
 
 from qsim_ozaki import cuda_straight, jit
 from qsim_ozaki.circuits import FAMILIES, build
-from qsim_ozaki.cost import Device
 from qsim_ozaki.cuda_layout import Tile
 from qsim_ozaki.cuda_writer import NotStraightError
 from qsim_ozaki.errors import EngineError
@@ -15,21 +13,6 @@ from qsim_ozaki.ops import TilePass
 from qsim_ozaki.plan import PlanOptions, plan
 
 NUM_QUBITS = 28
-GPU = Device(
-    name="made up",
-    memory_bytes=1 << 37,
-    bandwidth_bytes_per_s=3e12,
-    fp64_flops_per_s=3e13,
-    fp32_flops_per_s=4e13,
-    int8_ops_per_s=0,
-    cache_bandwidth_bytes_per_s=2e14,
-    launch_seconds=1e-5,
-    tile_qubits=12,
-    line_qubits=3,
-    overlap=0.8,
-    splits_pairs=True,
-    moves_qubits=True,
-)
 WIDE = {"dense5", "dense8", "dense10"}  # blocks of their own, no tiles
 # each family in both precisions, on two architectures of different memory
 ROWS = [
@@ -44,7 +27,7 @@ def heaviest(name, precision):
     circuit = build(name, NUM_QUBITS).remove_final_measurements(inplace=False)
     (ops,) = lower(circuit).body
     programs = []
-    for step in plan(ops, NUM_QUBITS, replace(GPU, name=name), PlanOptions(precision=precision)).steps:
+    for step in plan(ops, NUM_QUBITS, H200, PlanOptions(precision=precision)).steps:
         if isinstance(step, TilePass):
             tile = Tile(step.qubits, step.zero_qubits, step.swaps)
             try:
