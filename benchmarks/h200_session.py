@@ -13,6 +13,7 @@ import pickle
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -163,7 +164,7 @@ def run(data, out, seconds, names):
     """All parts in turn while there is time; the state of each and the table."""
     start = time.time()
     out.mkdir(parents=True, exist_ok=True)
-    site = out.parent / "qsim_site"
+    site = Path(tempfile.gettempdir()) / "qsim_site"
     shutil.rmtree(site, ignore_errors=True)
     with (out / "build.log").open("w") as log:
         build(site, log)
