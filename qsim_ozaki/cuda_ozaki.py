@@ -93,18 +93,22 @@ def float_quotient(modulus: int) -> int:
     return -(-least // (256 * modulus)) * 256
 
 
+def fill_modulus(row: Any, m: int, root: int) -> None:
+    """Writes the constants of an odd modulus into a `Modulus` of ``ozaki.cuh``; ``root`` of -1, or 0 for real products."""
+    quotient = float_quotient(m)
+    bits = 0x4B000000 + quotient * m - 2**23  # of the float quotient * m
+    row["negative"], row["inverse"], row["shift"] = -m, np.float32(1 / m), FLOAT_ROUND - quotient
+    row["re_words"], row["im_words"] = byte_words(1, m, 8), byte_words(root, m, 8)
+    row["re_bias"], row["im_bias"] = moduli.balanced(-(2**63), m) + bits, moduli.balanced(-(2**63) * root, m)
+    row["sum_words"], row["sum_bias"] = byte_words(1, m, 4)[0], moduli.balanced(-(2**31), m) + bits
+
+
 def scheme_record(block: ozaki.Block) -> NDArray[Any]:
     """The `Scheme` of ``ozaki.cuh`` for ``block``."""
     record = np.zeros(1, SCHEME)
     scheme = block.scheme
     for row, constants in zip(record["moduli"][0], scheme.moduli, strict=False):
-        m, root = int(constants[0]), int(constants[2])
-        quotient = float_quotient(m)
-        bits = 0x4B000000 + quotient * m - 2**23  # of the float quotient * m
-        row["negative"], row["inverse"], row["shift"] = -m, np.float32(1 / m), FLOAT_ROUND - quotient
-        row["re_words"], row["im_words"] = byte_words(1, m, 8), byte_words(root, m, 8)
-        row["re_bias"], row["im_bias"] = moduli.balanced(-(2**63), m) + bits, moduli.balanced(-(2**63) * root, m)
-        row["sum_words"], row["sum_bias"] = byte_words(1, m, 4)[0], moduli.balanced(-(2**31), m) + bits
+        fill_modulus(row, int(constants[0]), int(constants[2]))
         row["weights"] = constants[3:]
     biases = np.array([SUM_BIAS, SUM_BIAS, DIFFERENCE_BIAS, DIFFERENCE_BIAS])
     record["offset"] = -biases * np.sum(scheme.moduli[:, 3:], axis=0)  # exact for the high words
@@ -238,7 +242,7 @@ class EmulatedBlock:
         if num_qubits not in self._chunked:
             self._chunked[num_qubits] = self._chunks(num_qubits)
         chunks = self._chunked[num_qubits]
-        chunks.report.data.memset_async(0, chunks.report.nbytes)
+        chunks.report.fill(0)
         stream, ready = cupy.cuda.get_current_stream(), cupy.cuda.Event(disable_timing=True)
         ready.record(stream)
         scratches = [self._scratch(chunks.row_stride) for _ in chunks.lanes]
@@ -315,7 +319,7 @@ class EmulatedBlock:
                 "ozaki_encode", kind, entries // self.size >> WHOLE_BITS, args, self.size + 1 << WHOLE_BITS + 4
             )
         else:
-            records.data.memset_async(0, records.nbytes)
+            records.fill(0)
             args = (amps, offsets, self.row_offset, self.check_row, records, columns)
             self._launch("ozaki_scale", instance, max(entries >> ROW_BITS + 5, depth), args)
             args = (amps, self.places, offsets, self.row_offset, records, operand, columns, scheme)

@@ -80,6 +80,15 @@ KERNELS: dict[str, Kernel] = {
     "ozaki_product": Kernel("ozaki_product.cu", "ozaki_product", ({"RAW": "0"}, {"RAW": "1"})),
     "ozaki_wgmma": Kernel("ozaki_wgmma.cu", "ozaki_wgmma", ({"CLUSTER": "1"}, {"CLUSTER": "2"}), (90,), "a"),
     "ozaki_naive": Kernel("ozaki_product.cu", "ozaki_naive", ({},)),
+    "ozaki_founding": Kernel(
+        "ozaki_founding.cu",
+        "ozaki_founding",
+        (
+            *({"CRT": "1", "LAYER": layer} for layer in "0123"),
+            *({"CRT": "0", "LAYER": layer} for layer in "01"),
+        ),
+    ),
+    "founding_naive": Kernel("ozaki_founding.cu", "founding_naive", ({"CRT": "0"},)),
     "ozaki_reconstruct": Kernel(
         "ozaki_reconstruct.cu", "ozaki_reconstruct", ({"MODULI": "9"}, {"MODULI": "15"}, {"MODULI": "17"})
     ),

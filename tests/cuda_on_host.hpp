@@ -1,11 +1,15 @@
-// What tile and stack kernels need of CUDA, on the host: one block at a time, one std::thread per thread.
+// What a kernel needs of CUDA, on the host: one block at a time, each thread a context that runs until it waits for others.
+// Between two barriers threads run in order and in reverse in turn, so that what needs a barrier and has none goes wrong.
 #pragma once
-#include <barrier>
+#include <ucontext.h>
+
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <thread>
+#include <functional>
+#include <memory>
 #include <vector>
 
 #define __device__
@@ -18,15 +22,60 @@
 struct alignas(16) double2 { double x, y; };
 struct alignas(8) float2 { float x, y; };
 struct alignas(16) ulonglong2 { unsigned long long x, y; };
+struct alignas(16) uint4 { unsigned x, y, z, w; };
+struct alignas(8) int2 { int x, y; };
+inline double2 make_double2(double x, double y) { return {x, y}; }
+inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return {x, y, z, w}; }
+inline int2 make_int2(int x, int y) { return {x, y}; }
 struct Index { unsigned x; };
-inline thread_local Index threadIdx, blockIdx;
-inline Index gridDim;
-inline std::barrier<>* block_barrier;
-alignas(16) inline char shared[1 << 18];
+inline Index threadIdx, blockIdx, gridDim, blockDim;
+alignas(1024) inline char shared[1 << 18];
 
-inline void __syncthreads() { block_barrier->arrive_and_wait(); }
+// A number of threads that wait for each other.
+struct Meeting {
+    int members = 0, arrived = 0, round = 0;
+};
+
+struct Threads {
+    std::vector<ucontext_t> contexts;
+    std::vector<std::unique_ptr<char[]>> stacks;
+    std::vector<bool> ended;
+    ucontext_t scheduler;
+    std::function<void()> kernel;
+    Meeting block;
+    std::vector<Meeting> warps;
+};
+inline Threads* threads_of_block;
+
+inline void let_others_run() {
+    const unsigned me = threadIdx.x;
+    swapcontext(&threads_of_block->contexts[me], &threads_of_block->scheduler);
+    threadIdx.x = me;
+}
+inline void meet(Meeting& meeting) {
+    const int round = meeting.round;
+    if (++meeting.arrived == meeting.members) meeting.arrived = 0, ++meeting.round;
+    while (meeting.round == round) let_others_run();
+}
+inline void __syncthreads() { meet(threads_of_block->block); }
+inline void __syncwarp() { meet(threads_of_block->warps[threadIdx.x / 32]); }
 inline unsigned long long atomicAdd(unsigned long long* p, unsigned long long x) { return __atomic_fetch_add(p, x, __ATOMIC_RELAXED); }
+template <class T> inline T atomicAdd(T* p, T x) { const T old = *p; *p += x; return old; }
+inline unsigned long long atomicMax(unsigned long long* p, unsigned long long x) { const auto old = *p; *p = std::max(old, x); return old; }
 template <class T> inline T __ldg(const T* p) { return *p; }
+template <class T> inline T __ldcg(const T* p) { return *p; }
+inline void __threadfence() {}
+inline double __fma_rn(double a, double b, double c) { return std::fma(a, b, c); }
+inline float __fmaf_rn(float a, float b, float c) { return std::fma(a, b, c); }
+inline double __dmul_rn(double a, double b) { return a * b; }
+inline double __ll2double_rn(long long x) { return (double)x; }
+inline long long __double2ll_rn(double x) { return std::llrint(x); }
+inline unsigned __byte_perm(unsigned x, unsigned y, unsigned selector) {
+    const unsigned long long both = (unsigned long long)y << 32 | x;
+    unsigned out = 0;
+    for (int j = 0; j < 4; ++j) out |= (unsigned)(both >> 8 * (selector >> 4 * j & 7) & 255) << 8 * j;
+    return out;
+}
 inline int __popc(unsigned x) { return __builtin_popcount(x); }
 inline int __popcll(unsigned long long x) { return __builtin_popcountll(x); }
 inline void sincospi(double x, double* s, double* c) { *s = std::sin(M_PI * x), *c = std::cos(M_PI * x); }
@@ -37,6 +86,7 @@ template <class To, class From> inline To bits_as(From x) {
     std::memcpy(&out, &x, sizeof x);
     return out;
 }
+inline long long __double_as_longlong(double x) { return bits_as<long long>(x); }
 inline int __double2hiint(double x) { return int(bits_as<unsigned long long>(x) >> 32); }
 inline int __double2loint(double x) { return int(bits_as<unsigned long long>(x)); }
 inline double __hiloint2double(int hi, int lo) { return bits_as<double>((unsigned long long)(unsigned)hi << 32 | (unsigned)lo); }
@@ -62,17 +112,34 @@ inline void warp_mma(double (&c)[4], const double2 (&a)[4], const double (&b)[4]
 
 template <class Kernel>
 void launch(int blocks, int threads, Kernel kernel) {
-    gridDim.x = blocks;
+    gridDim.x = blocks, blockDim.x = threads;
     for (int block = 0; block < blocks; ++block) {
-        std::barrier<> barrier(threads);
-        block_barrier = &barrier;
-        std::vector<std::thread> running;
-        for (int t = 0; t < threads; ++t)
-            running.emplace_back([=] {
-                threadIdx.x = t, blockIdx.x = block;
-                kernel();
-            });
-        for (auto& thread : running) thread.join();
+        Threads all;
+        threads_of_block = &all;
+        all.contexts.resize(threads), all.ended.assign(threads, false), all.kernel = kernel;
+        all.block.members = threads;
+        for (int first = 0; first < threads; first += 32) all.warps.push_back({std::min(32, threads - first), 0, 0});
+        blockIdx.x = block;
+        for (auto& context : all.contexts) {
+            constexpr std::size_t kStack = 1 << 17;
+            all.stacks.emplace_back(new char[kStack]);
+            getcontext(&context);
+            context.uc_stack.ss_sp = all.stacks.back().get(), context.uc_stack.ss_size = kStack, context.uc_link = &all.scheduler;
+            makecontext(&context, +[] {
+                const unsigned me = threadIdx.x;
+                threads_of_block->kernel();
+                threads_of_block->ended[me] = true;
+            }, 0);
+        }
+        int left = threads;
+        for (bool forward = true; left > 0; forward = !forward)
+            for (int number = 0; number < threads; ++number) {
+                const int t = forward ? number : threads - 1 - number;
+                if (all.ended[t]) continue;
+                threadIdx.x = t;
+                swapcontext(&all.scheduler, &all.contexts[t]);
+                left -= all.ended[t];
+            }
     }
 }
 

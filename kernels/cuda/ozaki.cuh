@@ -5,6 +5,7 @@
 // Source     arXiv:2504.08009 (Ozaki scheme II); constants come from moduli.py
 #pragma once
 #include "common.cuh"
+#include "ozaki_ptx.cuh"
 
 #ifdef QSIM_MODULI
 constexpr int kModuli = QSIM_MODULI;  // known when compiled: constants become operands of the instructions that use them
@@ -54,17 +55,15 @@ struct ColumnRecord {
     unsigned arrived;                 // blocks that have added to the records of this column and its neighbours
 };
 
-// sum_j (byte j of a, unsigned) * (byte j of b, signed) + c
-__device__ __forceinline__ int dp4a_us(unsigned a, int b, int c) {
-    int d;
-    asm("dp4a.u32.s32 %0, %1, %2, %3;" : "=r"(d) : "r"(a), "r"(b), "r"(c));
-    return d;
-}
-
 // Low byte: the balanced residue of v, where biased = v + bias and |v| < 2^19.
 // exact: m is odd, so v / m is at least 1 / (2 m) from a tie, and the relative error of `inverse` moves Q + v / m by less
 __device__ __forceinline__ int reduce_byte(int biased, const Modulus& m) {
     return biased + __float_as_int(__fmaf_rn(__int_as_float(biased), m.inverse, m.shift)) * m.negative;
+}
+
+// Low byte: the balanced residue of an INT32 sum.
+__device__ __forceinline__ int sum_residue(int sum, const Modulus& m) {
+    return reduce_byte(dp4a_us((unsigned)sum ^ 0x80000000u, m.sum_words, m.sum_bias), m);
 }
 
 __device__ __forceinline__ unsigned pack_bytes(int a, int b, int c, int d) {
@@ -127,6 +126,23 @@ __device__ __forceinline__ int word_offset(int row, int lane) { return ((((lane 
 __device__ __forceinline__ int operand_row(int c) {
     const int place = 4 * (c & 15) | ((c >> 4) & 3);  // in the output's 64 bytes
     return (c & ~63) | ((place & 14) << 2) | ((place & 48) >> 3) | (place & 1);
+}
+
+// Writes a lane's word of a column's row for every plane.
+__device__ __forceinline__ void write_residues(const Entries& entries, signed char* operand, unsigned at, unsigned plane_bytes, const Scheme& scheme) {
+#ifdef QSIM_MODULI
+#pragma unroll
+    for (int t = 0; t < kModuli; ++t) {
+#else
+    for (int t = 0; t < scheme.num_moduli; ++t) {
+#endif
+        unsigned plus, minus;
+        entries.residues(scheme.moduli[t], plus, minus);
+        *reinterpret_cast<unsigned*>(operand + at) = plus;
+        at += plane_bytes;  // below 2^32: a chunk's workspace
+        *reinterpret_cast<unsigned*>(operand + at) = minus;
+        at += plane_bytes;
+    }
 }
 
 // The product's output: per plane blocks of 64 rows and 256 columns, columns fastest, each 16 KiB:

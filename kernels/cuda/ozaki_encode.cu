@@ -34,7 +34,8 @@ ozaki_encode(const amp_t* __restrict__ state, const index_t* __restrict__ places
             copy_async(tile + (place >> 7) * kStride + block * kDepth + (place & 127), from + (offset | __ldg(places + 512 + 2 * i)));
         }
     }
-    asm volatile("cp.async.commit_group;\ncp.async.wait_group 0;" ::: "memory");
+    commit_copies();
+    wait_copies<0>();
     __syncthreads();
     const double2* mine = tile + warp * kStride + lane;
     double square = 0, rescued = 0, expected_re = 0, expected_im = 0;
@@ -62,15 +63,7 @@ ozaki_encode(const amp_t* __restrict__ state, const index_t* __restrict__ places
             const amp_t amp = *reinterpret_cast<const amp_t*>(mine + block * kDepth + 32 * i);
             entries.set(i, usable ? power(amp.x) : 0.0, usable ? power(amp.y) : 0.0);
         }
-        unsigned at = (block * columns.row_stride + row) * kDepth + word_offset((int)row, lane);  // below 2^32: a chunk's workspace
-#pragma unroll
-        for (int t = 0; t < kModuli; ++t) {
-            unsigned plus, minus;
-            entries.residues(scheme.moduli[t], plus, minus);
-            *reinterpret_cast<unsigned*>(operand + at) = plus;
-            at += columns.plane_bytes;
-            *reinterpret_cast<unsigned*>(operand + at) = minus;
-            at += columns.plane_bytes;
-        }
+        const unsigned at = (block * columns.row_stride + row) * kDepth + word_offset((int)row, lane);
+        write_residues(entries, operand, at, columns.plane_bytes, scheme);
     }
 }

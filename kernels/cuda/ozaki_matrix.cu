@@ -18,13 +18,7 @@ ozaki_matrix(const double2* __restrict__ matrix, signed char* __restrict__ opera
         const double2 u = matrix[row * size + block * kDepth + 32 * i + lane];
         entries.set(i, power(u.x), power(u.y));
     }
-    const index_t plane = (index_t)size * size;
-    signed char* to = operand + (block * (index_t)size + row) * kDepth + word_offset((int)row, lane);
-    for (int t = 0; t < scheme.num_moduli; ++t) {
-        unsigned plus, minus;
-        entries.residues(scheme.moduli[t], plus, minus);
-        *reinterpret_cast<unsigned*>(to) = plus;
-        *reinterpret_cast<unsigned*>(to + plane) = minus;
-        to += 2 * plane;
-    }
+    const unsigned plane_bytes = (unsigned)size * size;  // below 2^32 with all 34 planes of 2^13 rows
+    const unsigned at = (block * (unsigned)size + (unsigned)row) * kDepth + word_offset((int)row, lane);
+    write_residues(entries, operand, at, plane_bytes, scheme);
 }

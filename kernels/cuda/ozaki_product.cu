@@ -31,22 +31,6 @@ struct Product {
     int depth_blocks;
 };
 
-__device__ __forceinline__ void mma(int (&c)[4], const unsigned (&a)[4], const unsigned b0, const unsigned b1) {
-    asm volatile("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0,%1,%2,%3},{%4,%5,%6,%7},{%8,%9},{%0,%1,%2,%3};"
-                 : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-}
-
-__device__ __forceinline__ void load_matrices(unsigned (&r)[4], unsigned address) {
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
-                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
-                 : "r"(address));
-}
-
-__device__ __forceinline__ void copy_line(unsigned to, const signed char* from) {
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
-}
-
 // One step of K: 128 entries from shared memory at `stage`.
 __device__ __forceinline__ void multiply(int (&acc)[4][8][4], unsigned stage, unsigned matrix_at, unsigned columns_at) {
 #pragma unroll
@@ -61,10 +45,6 @@ __device__ __forceinline__ void multiply(int (&acc)[4][8][4], unsigned stage, un
 #pragma unroll
             for (int j = 0; j < 8; ++j) mma(acc[i][j], a[i], b[j >> 1][2 * (j & 1)], b[j >> 1][2 * (j & 1) + 1]);
     }
-}
-
-__device__ __forceinline__ int sum_residue(int sum, const Modulus& m) {
-    return reduce_byte(dp4a_us((unsigned)sum ^ 0x80000000u, m.sum_words, m.sum_bias), m);
 }
 
 // Writes a warp's 64 x 64 part of a block of the output and clears it: 16 columns of a row per thread, side by side.
@@ -94,7 +74,7 @@ extern "C" __global__ void __launch_bounds__(256, 1)
 ozaki_product(const signed char* __restrict__ matrix, const signed char* __restrict__ columns, out_t* __restrict__ out,
               const __grid_constant__ Product product, const __grid_constant__ Scheme scheme) {
     extern __shared__ __align__(1024) signed char shared[];
-    const unsigned base = (unsigned)__cvta_generic_to_shared(shared);
+    const unsigned base = shared_address(shared);
     const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
     const int warp_row = (warp & 1) * 64, warp_column = (warp >> 1) * 64;
     const unsigned line = lane & 7;
@@ -119,7 +99,7 @@ ozaki_product(const signed char* __restrict__ matrix, const signed char* __restr
             if (++load_block == blocks) load_block = 0, load_tile += gridDim.x;
             load_stage = load_stage + 1 == kStages ? 0 : load_stage + 1;
         }
-        asm volatile("cp.async.commit_group;" ::: "memory");
+        commit_copies();
     };
 #pragma unroll
     for (int i = 0; i < kStages - 1; ++i) load();
@@ -127,7 +107,7 @@ ozaki_product(const signed char* __restrict__ matrix, const signed char* __restr
     for (index_t tile = blockIdx.x; tile < product.num_tiles; tile += gridDim.x) {
 #pragma unroll 1
         for (int block = 0; block < blocks; ++block) {
-            asm volatile("cp.async.wait_group %0;" ::"n"(kStages - 2) : "memory");
+            wait_copies<kStages - 2>();
             __syncthreads();  // the step has arrived for all, and all have left the buffer that is loaded next
             load();
             multiply(acc, base + stage * kStageBytes, matrix_at, columns_at);

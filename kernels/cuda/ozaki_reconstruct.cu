@@ -56,18 +56,16 @@ ozaki_reconstruct(const signed char* __restrict__ residues, const double* __rest
     auto load = [&](int step) {  // the thread's own words: nobody else waits for them
 #pragma unroll
         for (int p = 0; p < 2 * kModuli; ++p)
-            asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"((unsigned)__cvta_generic_to_shared(&words[step & 1][p][threadIdx.x])),
-                         "l"(residues + (start + step * 128 + p * columns.plane_bytes))
-                         : "memory");
-        asm volatile("cp.async.commit_group;" ::: "memory");
+            copy_word(shared_address(&words[step & 1][p][threadIdx.x]), residues + (start + step * 128 + p * columns.plane_bytes));
+        commit_copies();
     };
     load(0);
     double2 sum[4] = {};
 #pragma unroll 1
     for (int step = 0; step < kSteps; ++step) {
         if (step + 1 < kSteps) load(step + 1);
-        else asm volatile("cp.async.commit_group;" ::: "memory");
-        asm volatile("cp.async.wait_group 1;" ::: "memory");
+        else commit_copies();
+        wait_copies<1>();
         Sums sums(scheme);
 #pragma unroll
         for (int t = 0; t < kModuli; ++t)

@@ -23,7 +23,8 @@ ozaki_residues(const amp_t* __restrict__ state, const index_t* __restrict__ plac
         const int place = thread_place | (int)__ldg(places + 512 + 2 * i + 1);
         copy_async(tile + place + (place >> 7), from + __ldg(places + 512 + 2 * i));
     }
-    asm volatile("cp.async.commit_group;\ncp.async.wait_group 0;" ::: "memory");
+    commit_copies();
+    wait_copies<0>();
     __syncthreads();
 #pragma unroll 1
     for (int c = warp; c < kGatherColumns; c += 8) {
@@ -38,15 +39,7 @@ ozaki_residues(const amp_t* __restrict__ state, const index_t* __restrict__ plac
             entries.set(i, usable ? power(amp.x) : 0.0, usable ? power(amp.y) : 0.0);
         }
         const unsigned row = ((unsigned)column & ~63u) | operand_row((int)column & 63);
-        unsigned at = (block * columns.row_stride + row) * kDepth + word_offset((int)row, lane);  // below 2^32: a chunk's workspace
-#pragma unroll
-        for (int t = 0; t < kModuli; ++t) {
-            unsigned plus, minus;
-            entries.residues(scheme.moduli[t], plus, minus);
-            *reinterpret_cast<unsigned*>(operand + at) = plus;
-            at += columns.plane_bytes;
-            *reinterpret_cast<unsigned*>(operand + at) = minus;
-            at += columns.plane_bytes;
-        }
+        const unsigned at = (block * columns.row_stride + row) * kDepth + word_offset((int)row, lane);
+        write_residues(entries, operand, at, columns.plane_bytes, scheme);
     }
 }

@@ -102,7 +102,6 @@ __device__ __forceinline__ void multiply(int (&c)[128], index_t matrix, index_t 
 
 // Residues of a warpgroup's 64 x 256 part, as a block of the output in shared memory at `to`.
 __device__ __forceinline__ void reduce_block(const int (&acc)[128], const Modulus& m, unsigned to) {
-    auto residue = [&](int sum) { return reduce_byte(dp4a_us((unsigned)sum ^ 0x80000000u, m.sum_words, m.sum_bias), m); };
 #pragma unroll
     for (int half = 0; half < 2; ++half)
 #pragma unroll
@@ -111,7 +110,7 @@ __device__ __forceinline__ void reduce_block(const int (&acc)[128], const Modulu
 #pragma unroll
             for (int w = 0; w < 4; ++w) {
                 const int* s = acc + (8 * group + 2 * w) * 4 + 2 * half;
-                words[w] = pack_bytes(residue(s[0]), residue(s[1]), residue(s[4]), residue(s[5]));
+                words[w] = pack_bytes(sum_residue(s[0], m), sum_residue(s[1], m), sum_residue(s[4], m), sum_residue(s[5], m));
             }
             asm volatile("st.shared.v4.b32 [%0], {%1,%2,%3,%4};" ::"r"(to + half * 2048 + group * 512), "r"(words[0]), "r"(words[1]), "r"(words[2]),
                          "r"(words[3])
@@ -129,7 +128,7 @@ __launch_bounds__(kThreads, 1)
 ozaki_wgmma(const signed char* __restrict__ matrix, const signed char* __restrict__ columns, signed char* __restrict__ out,
             const __grid_constant__ Product product, const __grid_constant__ Scheme scheme) {
     extern __shared__ __align__(1024) signed char shared[];
-    const unsigned base = ((unsigned)__cvta_generic_to_shared(shared) + 1023) & ~1023u;
+    const unsigned base = (shared_address(shared) + 1023) & ~1023u;
     const unsigned full = base + kStages * kStageBytes + 2 * kOutBlock, empty = full + 8 * kStages;  // barriers
     const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
     const unsigned rank = kCluster > 1 ? cluster_rank() : 0;

@@ -1,0 +1,144 @@
+"""CUDA kernels on the host: a shared library per kernel instance, over `cuda_on_host.hpp`, launched as the engine does."""
+
+import ctypes
+import hashlib
+import re
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+from straight_host import REPLACED, compiler
+
+from qsim_ozaki import jit
+
+HERE = Path(__file__).parent
+FOLDER = Path(tempfile.mkdtemp(prefix="qsim-ozaki-host-"))
+# dynamic shared memory is one array; static arrays are as good as shared, since threads take turns
+SHARED = (
+    (r"extern __shared__ __align__\(\d+\) ((?:\w+ )+)(\w+)\[\];", r"\1* const \2 = (\1*)::shared;"),
+    (r"__shared__ (__align__\(\d+\))?", r"\1 static "),
+    (r"__device__ __forceinline__ void copy_async\([^}]*\}", ""),
+)
+
+
+class Array(np.ndarray):
+    """A NumPy array with the name by which CuPy's come to the host."""
+
+    def get(self):
+        return np.array(self)
+
+
+def _translated(text):
+    for pattern, replacement in (*SHARED, *REPLACED):
+        text = re.sub(pattern, replacement, text)
+    return text
+
+
+def _prepare():
+    for source in jit.SOURCES.glob("*.cu*"):
+        if source.name != "ozaki_ptx.cuh":
+            (FOLDER / source.name).write_text(_translated(source.read_text()))
+    shutil.copy(HERE / "on_host" / "ozaki_ptx.cuh", FOLDER)
+
+
+def _types(source, function):
+    """The types of a kernel's arguments, from its signature."""
+    found = re.search(rf"\b{function}\(([^{{]*)\)\s*\{{", source)
+    words = re.sub(r"__restrict__|__grid_constant__", "", found.group(1))
+    return [re.match(r"\s*(.*?)\s*\w+\s*$", parameter, re.DOTALL).group(1) for parameter in words.split(",")]
+
+
+LIBRARIES = {}
+
+
+def library(name, instance):
+    """The compiled kernel: ``run(blocks, threads, pointers to arguments)``."""
+    key = (name, *sorted(instance.items()))
+    if key not in LIBRARIES:
+        if not LIBRARIES:
+            _prepare()
+        kernel = jit.KERNELS[name]
+        types = _types((jit.SOURCES / kernel.file).read_text(), kernel.function)
+        call = ", ".join(f"*({type_}*)args[{i}]" for i, type_ in enumerate(types))
+        stem = hashlib.sha256(repr(key).encode()).hexdigest()[:12]
+        # the stand-ins of the instructions take threads' copies, so they come before what uses them
+        (FOLDER / f"{stem}.cpp").write_text(
+            f'#include "cuda_on_host.hpp"\n#include "ozaki_ptx.cuh"\n#include "{kernel.file}"\n'
+            'extern "C" void run(int blocks, int threads, void** args) {\n'
+            f"    launch(blocks, threads, [&] {{ {kernel.function}({call}); }});\n}}\n"
+        )
+        macros = [f"-DQSIM_{macro}={value}" for macro, value in instance.items()]
+        flags = ["-std=c++20", "-O1", "-w", "-shared", "-fPIC", "-mfma", "-ffp-contract=off", f"-I{HERE}", f"-I{FOLDER}", *macros]
+        target = FOLDER / f"{stem}.so"
+        subprocess.run([compiler(), *flags, str(FOLDER / f"{stem}.cpp"), "-o", str(target)], check=True)
+        LIBRARIES[key] = ctypes.CDLL(str(target))
+    return LIBRARIES[key]
+
+
+def launch(name, instance, blocks, threads, args, shared_bytes=0):
+    """Runs one kernel; arrays by address, records and scalars by value."""
+    held, pointers = [], []
+    for arg in args:
+        is_record = isinstance(arg, np.ndarray) and arg.dtype.names is not None
+        value = arg if is_record else ctypes.c_void_p(arg.ctypes.data) if isinstance(arg, np.ndarray) else np.array(arg)
+        held.append(value)
+        pointers.append(ctypes.addressof(value) if isinstance(value, ctypes.c_void_p) else value.ctypes.data)
+    library(name, instance).run(blocks, threads, (ctypes.c_void_p * len(pointers))(*pointers))
+
+
+class _Stream:
+    def __init__(self, **_):
+        pass
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+    def wait_event(self, event):
+        pass
+
+    def record(self, stream=None):
+        pass
+
+
+class _Cupy:
+    """The part of CuPy that the emulated block uses, by NumPy."""
+
+    cuda = SimpleNamespace(Stream=_Stream, Event=_Stream, get_current_stream=_Stream)
+
+    @staticmethod
+    def asarray(values):
+        return np.ascontiguousarray(values).view(Array)
+
+    @staticmethod
+    def empty(shape, dtype):
+        out = np.empty(shape, dtype).view(Array)
+        out.view(np.uint8).fill(0xA5)  # memory that nobody has written
+        return out
+
+    @staticmethod
+    def zeros(shape, dtype):
+        return np.zeros(shape, dtype).view(Array)
+
+
+class Engine:
+    """What an emulated block needs of a CUDA engine."""
+
+    cupy = _Cupy
+    device_name = "the host"
+
+    def __init__(self, architecture=80, num_processors=3):
+        self.architecture, self.num_processors = architecture, num_processors
+        self.launched = []
+
+    def free_bytes(self):
+        return 1 << 40
+
+    def launch(self, name, instance, blocks, threads, args, shared_bytes=0):
+        self.launched.append(name)
+        launch(name, instance, blocks, threads, args, shared_bytes)
