@@ -26,6 +26,10 @@ RECONSTRUCT_THREADS = 128
 # of a chunk: with fewer, launches and their tails cost more than what stays in the L2 saves (H200, 2026-11)
 CHUNK_AMPS = 1 << 23
 LANES = 2  # chunks at a time
+# By qubits of the matrix, the columns that a block of ozaki_finish holds whole; 0: ozaki_reconstruct and ozaki_commit, with
+# the product's entries in memory between them. `FINISHED` is what has yet to be measured against them.
+WHOLE_COLUMNS = {7: 0, 8: 0, 9: 0, 10: 0}
+FINISHED = {7: 16, 8: 16, 9: 8, 10: 8}
 REDO_ENTRIES = 1 << 24  # amplitudes of failed columns redone at a time
 STAGES = {80: 3, 86: 2, 89: 2, 90: 4, 100: 4, 120: 2}  # of ozaki_product.cu
 STAGE_BYTES = 48 << 10
@@ -186,6 +190,16 @@ class _Chunks:
         return int(self.records[0]["row_stride"][0])
 
 
+@dataclass(frozen=True, slots=True)
+class _Where:
+    """Where a chunk's columns are: the state, its columns' and rows' places, the `Columns` record."""
+
+    amps: Any
+    offsets: Any
+    row_offset: Any
+    columns: NDArray[Any]
+
+
 class EmulatedBlock:
     """One matrix on arbitrary qubits of a state, ready to run on states of one width and precision.
 
@@ -201,7 +215,13 @@ class EmulatedBlock:
     """
 
     def __init__(
-        self, engine: Any, matrix: ComplexArray, targets: Sequence[int], fixed: dict[int, int], num_moduli: int
+        self,
+        engine: Any,
+        matrix: ComplexArray,
+        targets: Sequence[int],
+        fixed: dict[int, int],
+        num_moduli: int,
+        whole_columns: int | None = None,
     ) -> None:
         check_room(engine, max(len(targets), ROW_BITS), num_moduli)
         cupy = engine.cupy
@@ -214,6 +234,9 @@ class EmulatedBlock:
         self.block = ozaki.block(sorted_matrix(wide, all_targets), num_moduli)
         self.scheme = scheme_record(self.block)
         self.size = 1 << len(self.rows)
+        by_table = WHOLE_COLUMNS.get(len(self.rows), 0)
+        self.whole_columns = by_table if whole_columns is None else whole_columns
+        self.order = {"WHOLE": str(self.whole_columns)}
         columns = [q for q in free if q not in self.rows]
         self.places = cupy.asarray(tile_places(self.rows, columns[:COLUMN_BITS]))
         self.whole_places = cupy.asarray(tile_places(self.rows, columns[:WHOLE_BITS]))
@@ -297,40 +320,57 @@ class EmulatedBlock:
     ) -> None:
         """All of one chunk, on the current stream."""
         records, operand, residues = scratch
-        columns, offsets, scheme = chunks.records[number], chunks.offsets, self.scheme
-        entries = int(columns["num_columns"][0]) * self.size
-        counted = {"MODULI": str(self.num_moduli)}
-        depth = self.size >> ROW_BITS
-        args: tuple[Any, ...]
-        if depth <= WHOLE_DEPTH:
-            args = (
-                amps,
-                self.whole_places,
-                offsets,
-                self.row_offset,
-                self.check_row,
-                records,
-                operand,
-                columns,
-                scheme,
-            )
-            kind = instance | counted | {"DEPTH": str(depth)}
-            self._launch(
-                "ozaki_encode", kind, entries // self.size >> WHOLE_BITS, args, self.size + 1 << WHOLE_BITS + 4
-            )
+        where = _Where(amps, chunks.offsets, self.row_offset, chunks.records[number])
+        self._encode(where, instance, records, operand)
+        self.multiply(
+            operand, residues, chunks.row_stride, "ozaki_wgmma" if self.engine.architecture == 90 else "ozaki_product"
+        )
+        if self.whole_columns:
+            self._finish(where, instance, chunks.report, records, residues)
         else:
-            records.fill(0)
-            args = (amps, offsets, self.row_offset, self.check_row, records, columns)
-            self._launch("ozaki_scale", instance, max(entries >> ROW_BITS + 5, depth), args)
-            args = (amps, self.places, offsets, self.row_offset, records, operand, columns, scheme)
-            self._launch("ozaki_residues", instance | counted, entries >> ROW_BITS + COLUMN_BITS, args)
-        hopper = self.engine.architecture == 90
-        self.multiply(operand, residues, chunks.row_stride, "ozaki_wgmma" if hopper else "ozaki_product")
-        args = (residues, self.weights, operand, records, columns, scheme)
+            self._reconstruct(where, instance, chunks, scratch)
+
+    def _encode(self, where: _Where, instance: dict[str, str], records: Any, operand: Any) -> None:
+        """Scales and residues of a chunk's columns."""
+        amps, offsets, row_offset, columns = where.amps, where.offsets, where.row_offset, where.columns
+        depth = self.size >> ROW_BITS
+        num_columns = int(columns["num_columns"][0])
+        kind = instance | {"MODULI": str(self.num_moduli)} | self.order
+        args: tuple[Any, ...] = (amps, self.whole_places, offsets, row_offset, self.check_row, records, operand)
+        if depth <= WHOLE_DEPTH:
+            args = (*args, columns, self.scheme)
+            shared_bytes = self.size + 1 << WHOLE_BITS + 4
+            self._launch("ozaki_encode", kind | {"DEPTH": str(depth)}, num_columns >> WHOLE_BITS, args, shared_bytes)
+            return
+        records.fill(0)
+        args = (amps, offsets, row_offset, self.check_row, records, columns)
+        self._launch("ozaki_scale", instance, max(num_columns * depth >> 5, depth), args)
+        args = (amps, self.places, offsets, row_offset, records, operand, columns, self.scheme)
+        self._launch("ozaki_residues", kind, num_columns * depth >> COLUMN_BITS, args)
+
+    def _reconstruct(
+        self, where: _Where, instance: dict[str, str], chunks: _Chunks, scratch: tuple[Any, Any, Any]
+    ) -> None:
+        """CRT into memory, then the columns whose checks hold into the state."""
+        records, result, residues = scratch
+        columns = where.columns
+        args: tuple[Any, ...] = (residues, self.weights, result, records, columns, self.scheme)
         blocks = self.size * chunks.row_stride >> 11
-        self.engine.launch("ozaki_reconstruct", counted, blocks, RECONSTRUCT_THREADS, args)
-        args = (amps, self.places, offsets, self.row_offset, records, operand, chunks.report, columns, scheme)
-        self._launch("ozaki_commit", instance, entries >> ROW_BITS + COLUMN_BITS, args)
+        self.engine.launch("ozaki_reconstruct", {"MODULI": str(self.num_moduli)}, blocks, RECONSTRUCT_THREADS, args)
+        args = (where.amps, self.places, where.offsets, where.row_offset, records, result, chunks.report, columns)
+        blocks = int(columns["num_columns"][0]) * self.size >> ROW_BITS + COLUMN_BITS
+        self._launch("ozaki_commit", instance, blocks, (*args, self.scheme))
+
+    def _finish(self, where: _Where, instance: dict[str, str], report: Any, records: Any, residues: Any) -> None:
+        """CRT, check and write-back of whole columns in one kernel."""
+        width, depth = self.whole_columns, self.size >> ROW_BITS
+        places = self.places if width == 1 << COLUMN_BITS else self.whole_places
+        kind = instance | {"MODULI": str(self.num_moduli), "DEPTH": str(depth)} | self.order
+        args = (residues, self.weights, where.amps, places, where.offsets, where.row_offset, records, report)
+        blocks = int(where.columns["num_columns"][0]) // width
+        threads = 512 if self.size * width > 4096 else THREADS  # kThreads
+        shared_bytes = 16 * width * (self.size + 32 // width)  # kColumns * kStride
+        self.engine.launch("ozaki_finish", kind, blocks, threads, (*args, where.columns, self.scheme), shared_bytes)
 
     def multiply(self, operand: Any, residues: Any, stride: int, kernel: str) -> None:
         """All planes' products by ``ozaki_product`` or, on Hopper, ``ozaki_wgmma``."""
@@ -341,9 +381,10 @@ class EmulatedBlock:
         if kernel == "ozaki_wgmma":
             cluster = 2 if self.size >= 256 else 1
             blocks -= blocks % cluster
-            engine.launch(kernel, {"CLUSTER": str(cluster)}, blocks, WGMMA_THREADS, args, WGMMA_SHARED_BYTES)
+            kind = {"CLUSTER": str(cluster)} | self.order
+            engine.launch(kernel, kind, blocks, WGMMA_THREADS, args, WGMMA_SHARED_BYTES)
         else:
-            self._launch(kernel, {"RAW": "0"}, blocks, args, STAGES[engine.architecture] * STAGE_BYTES)
+            self._launch(kernel, {"RAW": "0"} | self.order, blocks, args, STAGES[engine.architecture] * STAGE_BYTES)
 
     def _launch(
         self, name: str, instance: dict[str, str], blocks: int, args: tuple[Any, ...], shared_bytes: int = 0

@@ -65,20 +65,30 @@ KERNELS: dict[str, Kernel] = {
     ),
     "ozaki_scale": Kernel("ozaki_scale.cu", "ozaki_scale"),
     "ozaki_residues": Kernel(
-        "ozaki_residues.cu", "ozaki_residues", (DOUBLE | {"MODULI": "15"}, SINGLE | {"MODULI": "8"})
+        "ozaki_residues.cu",
+        "ozaki_residues",
+        (DOUBLE | {"MODULI": "15", "WHOLE": "0"}, SINGLE | {"MODULI": "8", "WHOLE": "8"}),
     ),
     "ozaki_encode": Kernel(
         "ozaki_encode.cu",
         "ozaki_encode",
         (
-            DOUBLE | {"MODULI": "15", "DEPTH": "1"},
-            DOUBLE | {"MODULI": "9", "DEPTH": "2"},
-            SINGLE | {"MODULI": "8", "DEPTH": "4"},
+            DOUBLE | {"MODULI": "15", "DEPTH": "1", "WHOLE": "0"},
+            DOUBLE | {"MODULI": "9", "DEPTH": "2", "WHOLE": "16"},
+            SINGLE | {"MODULI": "8", "DEPTH": "4", "WHOLE": "8"},
         ),
     ),
     "ozaki_matrix": Kernel("ozaki_matrix.cu", "ozaki_matrix", ({},)),
-    "ozaki_product": Kernel("ozaki_product.cu", "ozaki_product", ({"RAW": "0"}, {"RAW": "1"})),
-    "ozaki_wgmma": Kernel("ozaki_wgmma.cu", "ozaki_wgmma", ({"CLUSTER": "1"}, {"CLUSTER": "2"}), (90,), "a"),
+    "ozaki_product": Kernel(
+        "ozaki_product.cu", "ozaki_product", ({"RAW": "0", "WHOLE": "0"}, {"RAW": "0", "WHOLE": "8"}, {"RAW": "1"})
+    ),
+    "ozaki_wgmma": Kernel(
+        "ozaki_wgmma.cu",
+        "ozaki_wgmma",
+        tuple({"CLUSTER": cluster, "WHOLE": whole} for cluster in "12" for whole in ("0", "8")),
+        (90,),
+        "a",
+    ),
     "ozaki_naive": Kernel("ozaki_product.cu", "ozaki_naive", ({},)),
     "ozaki_founding": Kernel(
         "ozaki_founding.cu",
@@ -91,6 +101,16 @@ KERNELS: dict[str, Kernel] = {
     "founding_naive": Kernel("ozaki_founding.cu", "founding_naive", ({"CRT": "0"},)),
     "ozaki_reconstruct": Kernel(
         "ozaki_reconstruct.cu", "ozaki_reconstruct", ({"MODULI": "9"}, {"MODULI": "15"}, {"MODULI": "17"})
+    ),
+    "ozaki_finish": Kernel(
+        "ozaki_finish.cu",
+        "ozaki_finish",
+        (
+            DOUBLE | {"MODULI": "15", "DEPTH": "1", "WHOLE": "16"},
+            DOUBLE | {"MODULI": "9", "DEPTH": "2", "WHOLE": "16"},
+            DOUBLE | {"MODULI": "17", "DEPTH": "4", "WHOLE": "8"},
+            SINGLE | {"MODULI": "8", "DEPTH": "8", "WHOLE": "8"},
+        ),
     ),
     "ozaki_commit": Kernel("ozaki_commit.cu", "ozaki_commit"),
     "rate_int8": Kernel("calibrate.cu", "rate_int8", ({},)),

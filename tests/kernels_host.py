@@ -71,7 +71,18 @@ def library(name, instance):
             f"    launch(blocks, threads, [&] {{ {kernel.function}({call}); }});\n}}\n"
         )
         macros = [f"-DQSIM_{macro}={value}" for macro, value in instance.items()]
-        flags = ["-std=c++20", "-O1", "-w", "-shared", "-fPIC", "-mfma", "-ffp-contract=off", f"-I{HERE}", f"-I{FOLDER}", *macros]
+        flags = [
+            "-std=c++20",
+            "-O1",
+            "-w",
+            "-shared",
+            "-fPIC",
+            "-mfma",
+            "-ffp-contract=off",
+            f"-I{HERE}",
+            f"-I{FOLDER}",
+            *macros,
+        ]
         target = FOLDER / f"{stem}.so"
         subprocess.run([compiler(), *flags, str(FOLDER / f"{stem}.cpp"), "-o", str(target)], check=True)
         LIBRARIES[key] = ctypes.CDLL(str(target))

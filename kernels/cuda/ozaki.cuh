@@ -121,13 +121,6 @@ struct Entries {
 // Byte of `lane`'s word in an operand's row.
 __device__ __forceinline__ int word_offset(int row, int lane) { return ((((lane >> 2) ^ row) & 7) << 4) | ((lane & 3) << 2); }
 
-// Row of the operand that holds column c: chosen so that a thread of the product has 16 results of a row side by side, and so that
-// four bytes of its output, word w of 16, are the columns w, w + 16, w + 32, w + 48 of 64.
-__device__ __forceinline__ int operand_row(int c) {
-    const int place = 4 * (c & 15) | ((c >> 4) & 3);  // in the output's 64 bytes
-    return (c & ~63) | ((place & 14) << 2) | ((place & 48) >> 3) | (place & 1);
-}
-
 // Writes a lane's word of a column's row for every plane.
 __device__ __forceinline__ void write_residues(const Entries& entries, signed char* operand, unsigned at, unsigned plane_bytes, const Scheme& scheme) {
 #ifdef QSIM_MODULI
@@ -145,7 +138,43 @@ __device__ __forceinline__ void write_residues(const Entries& entries, signed ch
     }
 }
 
-// The product's output: per plane blocks of 64 rows and 256 columns, columns fastest, each 16 KiB:
-// [16 rows][8 rows][64 columns][row][place of the column], so that a warp's store is 512 bytes side by side.
+// How a tile's columns become places of its output's 64 bytes. 0: word w of 16 is the columns w, w + 16, w + 32, w + 48, as
+// ozaki_reconstruct.cu wants them; 8 and 16: that many neighbours are side by side, as ozaki_finish.cu wants them.
+#ifndef QSIM_WHOLE
+#define QSIM_WHOLE 0
+#endif
+__device__ __forceinline__ int output_place(int c) {
+    if (QSIM_WHOLE == 0) return 4 * (c & 15) | (c >> 4 & 3);
+    if (QSIM_WHOLE == 16) return (c & 48) | (c & 3) << 2 | (c >> 2 & 3);  // word w of 4: w, w + 4, w + 8, w + 12
+    return (c & 56) | (c & 1) << 2 | (c >> 1 & 3);                        // word w of 2: w, w + 2, w + 4, w + 6
+}
+
+// Row of the operand that holds column c: chosen so that a thread of the product has 16 places of a row side by side.
+__device__ __forceinline__ int operand_row(int c) {
+    const int place = output_place(c & 63);
+    return (c & ~63) | ((place & 14) << 2) | ((place & 48) >> 3) | (place & 1);
+}
+
+// The product's output: per plane blocks of 64 rows and 256 columns, columns fastest, each 16 KiB: [16 rows][8 rows][64 columns],
+// the last 512 bytes as 8 rows of 64 places, or as 4 quarters of the places, each 8 rows of 16, rows exchanged by XOR so that a
+// thread's 16 bytes lie in other banks than its neighbours'. A warp's store is 512 bytes side by side.
 constexpr unsigned kOutBlock = 64 * 256;
-__device__ __forceinline__ unsigned out_place(int row, int group) { return (row & 48) * 256 | (row & 8) * 256 | group * 512 | (row & 7) * 64; }
+__device__ __forceinline__ unsigned out_place(int row, int group, int quarter) {
+    const unsigned block = (row & 48) * 256 | (row & 8) * 256 | group * 512;
+    return block + (QSIM_WHOLE == 0 ? (row & 7) * 64 + quarter * 16 : quarter * 128 + ((row ^ 2 * quarter) & 7) * 16);
+}
+
+// Whether a column's check holds: the exponent by which it goes back to the state, or kUnusable. One thread a column.
+__device__ __forceinline__ int judge(const ColumnRecord& record, double found_re, double found_im, index_t number, index_t* report,
+                                     const Scheme& scheme) {
+    const int exponent = record.exponent;
+    const Power down(exponent < kUnusable ? -exponent : 0);
+    const double re = found_re - down(record.expected_re), im = found_im - down(record.expected_im);
+    const double residual = re * re + im * im;
+    const bool good = exponent < kUnusable && residual <= scheme.tolerance;
+    if (report != nullptr && exponent != kZero) {  // exact: zero stays zero
+        if (good) atomicMax(report + 1, (index_t)__double_as_longlong(residual));  // exact: bits of doubles from 0 on are ordered
+        else report[2 + atomicAdd(report, 1ull)] = number;
+    }
+    return good ? exponent + scheme.matrix_exponent : kUnusable;
+}

@@ -27,16 +27,8 @@ ozaki_commit(amp_t* __restrict__ state, const index_t* __restrict__ places, cons
     }
     if (threadIdx.x < kGatherColumns) {
         const ColumnRecord& record = records[first + threadIdx.x];
-        const int exponent = record.exponent;
-        const Power down(exponent < kUnusable ? -exponent : 0);
-        const double re = record.found_re - down(record.expected_re), im = record.found_im - down(record.expected_im);
-        const double residual = re * re + im * im;
-        const bool good = exponent < kUnusable && residual <= scheme.tolerance;
-        exponents[threadIdx.x] = good ? exponent + scheme.matrix_exponent : kUnusable;
-        if (block == 0 && exponent != kZero) {  // exact: zero stays zero
-            if (good) atomicMax(report + 1, (index_t)__double_as_longlong(residual));  // exact: bits of doubles from 0 on are ordered
-            else report[2 + atomicAdd(report, 1ull)] = columns.first + first + threadIdx.x;
-        }
+        index_t* told = block == 0 ? report : nullptr;  // once a column
+        exponents[threadIdx.x] = judge(record, record.found_re, record.found_im, columns.first + first + threadIdx.x, told, scheme);
     }
     __syncthreads();
 #pragma unroll

@@ -53,7 +53,7 @@ __device__ __forceinline__ void store(int (&acc)[4][8][4], const Modulus& m, out
     for (int i = 0; i < 4; ++i)
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
-            out_t* to = block + out_place(i * 16 + half * 8 + (lane >> 2), group) + (lane & 3) * 16;
+            out_t* to = block + out_place(i * 16 + half * 8 + (lane >> 2), group, lane & 3);
 #if QSIM_RAW
 #pragma unroll
             for (int j = 0; j < 8; ++j) *reinterpret_cast<int2*>(to + 2 * j) = make_int2(acc[i][j][2 * half], acc[i][j][2 * half + 1]);

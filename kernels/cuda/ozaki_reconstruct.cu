@@ -4,42 +4,7 @@
 // Launch     one block of 128 threads per 128 columns and 16 rows, columns fastest
 // Work       2 B a modulus read and 16 B written an amplitude; 4 FP64 and 6 integer operations an amplitude and modulus: bound by them
 // Exactness  the high words' sums are exact; one rounding when the fraction is scaled
-#include "ozaki.cuh"
-
-// high and low + integer, scaled by the product of the moduli; rounded once but for terms of 2^-100
-__device__ __forceinline__ double scaled_fraction(double high, double low, const Scheme& scheme) {
-    const double fraction = high - rint(high);  // exact
-    const double sum = fraction + low, part = sum - fraction;
-    const double rest = (fraction - (sum - part)) + (low - part);
-    return __fma_rn(sum, scheme.product_high, __fma_rn(sum, scheme.product_low, rest * scheme.product_high));
-}
-
-// exact: 1024 + value for a value from 0 to 1023, given 1024 times it added to kThousand: no conversion, and the bias is the same
-// for every modulus, so that the sums start less it
-constexpr int kThousand = 0x40900000;
-__device__ __forceinline__ double biased_double(int high) { return __hiloint2double(high, 0); }
-
-// Residues of four columns by one modulus, as they were loaded, into the four sums of each.
-struct Sums {
-    double re_high[4], re_low[4], im_high[4], im_low[4];
-    __device__ explicit Sums(const Scheme& scheme) {
-#pragma unroll
-        for (int i = 0; i < 4; ++i) re_high[i] = scheme.offset[0], re_low[i] = scheme.offset[1], im_high[i] = scheme.offset[2], im_low[i] = scheme.offset[3];
-    }
-    __device__ __forceinline__ void add(unsigned plus, unsigned minus, const Modulus& m) {
-        plus ^= 0x80808080u, minus ^= 0x80808080u;  // residues + 128
-#pragma unroll
-        for (int i = 0; i < 4; ++i) {
-            const int a = __byte_perm(plus, 0, 0x4404 | i << 4), b = __byte_perm(minus, 0, 0x4404 | i << 4);  // times 256
-            const int middle = a * 4 + (kThousand + (256 << 10));
-            const double sum = biased_double(middle + b * 4), difference = biased_double(middle - b * 4);
-            re_high[i] = __fma_rn(sum, m.re_high, re_high[i]);
-            re_low[i] = __fma_rn(sum, m.re_low, re_low[i]);
-            im_high[i] = __fma_rn(difference, m.im_high, im_high[i]);
-            im_low[i] = __fma_rn(difference, m.im_low, im_low[i]);
-        }
-    }
-};
+#include "ozaki_crt.cuh"
 
 extern "C" __global__ void __launch_bounds__(128, 4)
 ozaki_reconstruct(const signed char* __restrict__ residues, const double* __restrict__ weights, double2* __restrict__ result,
@@ -51,7 +16,7 @@ ozaki_reconstruct(const signed char* __restrict__ residues, const double* __rest
     const index_t first = (index_t)column_block * kTileColumns + group * 64 + (lane & 15);  // column of the thread's first byte
     const int row = row_block * 16 + half * 8 + (lane >> 4);                             // row of its first word
     // below 2^32: a chunk's workspace; words of a step are 128 bytes, two rows, apart
-    const unsigned start = ((row_block >> 2) * across + column_block) * kOutBlock + out_place(row & 63 & ~1, group) + 4 * lane;
+    const unsigned start = ((row_block >> 2) * across + column_block) * kOutBlock + out_place(row & 63 & ~1, group, 0) + 4 * lane;
     constexpr int kSteps = 4;
     auto load = [&](int step) {  // the thread's own words: nobody else waits for them
 #pragma unroll

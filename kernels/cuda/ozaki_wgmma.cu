@@ -189,7 +189,7 @@ ozaki_wgmma(const signed char* __restrict__ matrix, const signed char* __restric
             const bool leader = (threadIdx.x & 127) == 0;
             if (leader) asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
             sync_group(group);  // the block before has left shared memory
-            reduce_block(acc, scheme.moduli[place.plane >> 1], staging + (warp & 3) * 4096 + lane * 16);
+            reduce_block(acc, scheme.moduli[place.plane >> 1], staging + (warp & 3) * 4096 + out_place(lane >> 2, 0, lane & 3));
             asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
             sync_group(group);
             if (leader) {

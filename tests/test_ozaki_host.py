@@ -1,0 +1,178 @@
+"""The GPU's kernels of the emulated block on the host: residues and sums bit for bit those of the CPU twin, every layout,
+write-back in one kernel the same as in two, faults found."""
+
+import numpy as np
+import pytest
+import straight_host
+from random_ops import random_state, random_unitary
+from reference import apply_op
+
+import qsim_ozaki._cpu as _cpu
+from qsim_ozaki import cuda_ozaki, moduli
+from qsim_ozaki.ops import Kind, Op
+
+pytestmark = pytest.mark.skipif(straight_host.compiler() is None, reason="no C++ compiler")
+COUNT = 3  # moduli: few, so that it is quick; the kernels' loops over them are the same for any
+ORDERS = (0, 16, 8)
+
+
+@pytest.fixture(scope="module")
+def host():
+    import kernels_host
+
+    return kernels_host.Engine()
+
+
+def block_on(host, rng, targets, whole, fixed=None, count=COUNT):
+    matrix = random_unitary(rng, 1 << len(targets))
+    return matrix, cuda_ozaki.EmulatedBlock(host, matrix, targets, fixed or {}, count, whole)
+
+
+def output_place(c, whole):
+    """Byte of column c of 64 in a row of the product's output, as ozaki.cuh says."""
+    if whole == 0:
+        return 4 * (c & 15) | c >> 4 & 3
+    return c & 48 | (c & 3) << 2 | c >> 2 & 3 if whole == 16 else c & 56 | (c & 1) << 2 | c >> 1 & 3
+
+
+def operand_rows(columns, whole):
+    c = np.arange(columns)
+    place = output_place(c & 63, whole)
+    return c & ~63 | (place & 14) << 2 | (place & 48) >> 3 | place & 1
+
+
+def operand_in_order(operand, planes, depth_blocks, rows, order):
+    """``(planes, rows, K)`` of an operand's swizzled rows, row ``order[c]`` first for c."""
+    image = operand.reshape(planes, depth_blocks, rows, 8, 16)
+    row = np.arange(rows)
+    parts = np.stack([image[:, :, row, part ^ (row & 7)] for part in range(8)], axis=3)
+    words = parts.reshape(planes, depth_blocks, rows, 32, 4)  # byte 4 l + i is entry 32 i + l
+    entries = words.transpose(0, 2, 1, 4, 3).reshape(planes, rows, depth_blocks * 128)
+    return entries[:, order]
+
+
+def output_in_order(out, planes, size, columns, whole):
+    """``(planes, size, columns)`` of the product's output."""
+    row, column = np.arange(size)[:, None], np.arange(columns)[None, :]
+    place = output_place(column & 63, whole)
+    quarter = place >> 4
+    within = (row & 7) * 64 + place if whole == 0 else quarter * 128 + ((row ^ 2 * quarter) & 7) * 16 + (place & 15)
+    at = (row & 48) * 256 + (row & 8) * 256 + (column >> 6 & 3) * 512 + within
+    at = at + ((row >> 6) * (columns // 256) + (column >> 8)) * 64 * 256
+    return out.reshape(planes, -1)[:, at]
+
+
+def encoded(host, block, state, chunks):
+    scratch = block._scratch(chunks.row_stride)
+    where = cuda_ozaki._Where(host.cupy.asarray(state), chunks.offsets, block.row_offset, chunks.records[0])
+    block._encode(where, {"REAL": "double"}, scratch[0], scratch[1])
+    return scratch
+
+
+@pytest.mark.parametrize("whole", ORDERS)
+def test_operands_and_sums_are_those_of_the_cpu(host, rng, whole):
+    targets, count = (8, 0, 5, 2, 7, 4, 1), COUNT
+    _, block = block_on(host, rng, targets, whole)
+    state = random_state(rng, 12) * 10.0 ** -rng.uniform(0, 3, 1 << 12)
+    chunks = block._chunks(12)
+    _, operand, residues = encoded(host, block, state, chunks)
+    planes, columns, size = 2 * count, 32, 128
+    order = operand_rows(columns, whole)
+    found = operand_in_order(operand[: planes * 256 * size], planes, 1, 256, order)
+    scheme = block.block.scheme
+    twin = _cpu.OzakiScheme(scheme.moduli, [scheme.matrix_bits, scheme.column_bits, 0], list(scheme.product))
+    index = block.row_offset.astype(np.int64)[:, None] | chunks.offsets.astype(np.int64)[None, :]
+    x = state[index]
+    exponents = [int(np.frexp(np.linalg.norm(column))[1]) for column in x.T]
+    scaled = np.ldexp(x.real, scheme.column_bits - np.array(exponents)), np.ldexp(
+        x.imag, scheme.column_bits - np.array(exponents)
+    )
+    re, im = (np.ascontiguousarray(np.rint(part.T)).reshape(-1) for part in scaled)
+    expected = twin.encode(re, im).reshape(planes, columns, size)
+    assert np.array_equal(found, expected)
+    block.multiply(operand, residues, chunks.row_stride, "ozaki_product")
+    matrix = operand_in_order(np.array(block.operand), planes, 1, size, np.arange(size))
+    out = output_in_order(residues[: planes * size * 256], planes, size, 256, whole)[:, :, :columns]
+    for p in range(planes):
+        sums = _cpu.ozaki_product(np.ascontiguousarray(matrix[p]), np.ascontiguousarray(expected[p]))
+        reduced = twin.reduce(p // 2, sums.reshape(-1)).reshape(columns, size)
+        assert np.array_equal(out[p].T, reduced), p
+
+
+def both_ways(host, rng, targets, num_qubits, whole, instance):
+    """Amplitudes and checks by `ozaki_reconstruct` and `ozaki_commit`, and by `ozaki_finish`."""
+    matrix = random_unitary(rng, 1 << len(targets))
+    dtype = np.complex128 if instance["REAL"] == "double" else np.complex64
+    state = random_state(rng, num_qubits).astype(dtype)
+    state[:: 1 << 5] = 0
+    found = []
+    for columns in (0, whole):
+        block = cuda_ozaki.EmulatedBlock(host, matrix, targets, {}, COUNT, columns)
+        amps = host.cupy.asarray(state.copy())
+        found.append((np.array(amps), block.run(amps, instance), amps))
+    (_, first, one), (_, second, other) = found
+    assert first[0] == second[0] == 0
+    assert abs(first[1] - second[1]) <= 1e-12  # sums in another order
+    expected = apply_op(state.astype(complex), Op(Kind.UNITARY, targets, matrix))
+    assert np.max(np.abs(other - expected)) <= float(moduli.error_bound(COUNT, len(targets)))
+    return one, other
+
+
+@pytest.mark.parametrize(
+    ("targets", "num_qubits", "whole"),
+    [((6, 0, 1, 9, 3, 10, 4), 12, 16), ((2, 3, 4, 5, 6, 7, 8), 11, 8), ((11, 10, 9, 8, 7, 6, 5, 4), 12, 16)],
+)
+def test_one_kernel_writes_back_what_two_do(host, rng, targets, num_qubits, whole):
+    one, other = both_ways(host, rng, targets, num_qubits, whole, {"REAL": "double"})
+    assert np.array_equal(one, other)
+    assert host.launched[-1] == "ozaki_finish"
+
+
+def test_single_precision_states(host, rng):
+    one, other = both_ways(host, rng, (6, 0, 1, 9, 3, 10, 4), 12, 16, {"REAL": "float"})
+    assert np.array_equal(one, other)
+
+
+def test_columns_too_long_to_hold_when_they_are_encoded(host, rng, monkeypatch):
+    monkeypatch.setattr(cuda_ozaki, "WHOLE_DEPTH", 0)
+    one, other = both_ways(host, rng, (6, 0, 1, 9, 3, 10, 4), 12, 16, {"REAL": "double"})
+    assert "ozaki_scale" in host.launched
+    assert np.array_equal(one, other)
+
+
+@pytest.mark.parametrize("whole", [0, 16])
+def test_planted_faults_and_odd_columns_are_redone(host, rng, whole):
+    matrix, block = block_on(host, rng, (0, 1, 2, 3, 4, 5, 6), whole, count=9)
+    state = random_state(rng, 12)
+    for trial in range(3):
+        at = int(rng.integers(block.operand.size))
+        modulus, old = int(block.block.scheme.moduli[at // 128**2 // 2, 0]), int(block.operand[at])
+        block.operand[at] = moduli.balanced(old + int(rng.integers(1, modulus)), modulus)
+        amps = host.cupy.asarray(state.copy())
+        redone, _ = block.run(amps, {"REAL": "double"})
+        block.operand[at] = old
+        assert redone > 0, trial
+        assert np.max(np.abs(amps - apply_op(state, Op(Kind.UNITARY, tuple(range(7)), matrix)))) <= 1e-8
+    odd = state.reshape(32, 128) * 10.0 ** -np.linspace(0, 300, 32)[:, None]
+    odd[5], odd[9, 3] = 0, np.nan
+    amps = host.cupy.asarray(odd.reshape(-1).copy())
+    redone, _ = block.run(amps, {"REAL": "double"})
+    assert redone == 1
+    y = np.array(amps).reshape(32, 128)
+    assert not np.isfinite(y[9]).any()
+    for column in (0, 5, 8, 31):
+        exact = matrix.astype(np.clongdouble) @ odd[column].astype(np.clongdouble)
+        norm = np.linalg.norm(odd[column].astype(np.clongdouble))
+        assert np.max(np.abs(y[column] - exact)) <= float(moduli.error_bound(9, 7)) * norm
+
+
+def test_choice_of_the_write_back_is_a_table(host, rng):
+    matrix = random_unitary(rng, 8)
+    assert set(cuda_ozaki.WHOLE_COLUMNS) == set(cuda_ozaki.FINISHED)
+    for columns in cuda_ozaki.FINISHED.values():
+        assert columns in (8, 16)
+    for rows, columns in cuda_ozaki.FINISHED.items():
+        assert 16 * columns * ((1 << rows) + 32 // columns) + 8192 <= 227 << 10  # of shared memory a block may have
+    block = cuda_ozaki.EmulatedBlock(host, matrix, (0, 1, 2), {}, COUNT)
+    assert block.whole_columns == cuda_ozaki.WHOLE_COLUMNS[7]
+
