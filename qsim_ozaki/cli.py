@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from qsim_ozaki import cli_bench
 from qsim_ozaki.errors import QsimError
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Quantum state-vector simulator for Qiskit circuits.",
 )
+app.add_typer(cli_bench.app, name="bench")
 
 Source = Annotated[str, typer.Argument(metavar="FILE", help="OpenQASM 2 or 3 file, or family:num_qubits as qft:20.")]
 Engine = Annotated[str | None, typer.Option(help="cpu, cuda, or auto, which is cpu.")]
@@ -159,46 +161,6 @@ def batch(
     with _rows_progress() as progress:
         count = sweep.run_sweep(sweep.make_sweep(circuits, rows), Path(output), backend, processes, progress)
     typer.echo(f"{output}: {count} rows run")
-
-
-@app.command()
-def bench(
-    family: Annotated[list[str] | None, typer.Option(help="Family of circuits; repeat for several.")] = None,
-    qubits: Annotated[list[int] | None, typer.Option(help="Width; repeat for several. Default 20 and 22.")] = None,
-    precision: Annotated[list[str] | None, typer.Option(help="double or single; default both.")] = None,
-    peer: Annotated[list[str] | None, typer.Option(help="Simulator to compare with; default all installed.")] = None,
-    repeats: Annotated[int, typer.Option(min=1, help="Counted runs of each.")] = 5,
-    threads: Annotated[int, typer.Option(min=0, help="Of every simulator; default all cores.")] = 0,
-    seed: Annotated[int, typer.Option(help="Of the circuits.")] = 7,
-    recorded: Annotated[
-        str | None, typer.Option("--from", metavar="FILE", help="Show a JSON file; run nothing.")
-    ] = None,
-    json_file: Annotated[str | None, typer.Option("--json", metavar="FILE", help="Everything measured.")] = None,
-    markdown: Annotated[str | None, typer.Option(metavar="FILE", help="The tables as Markdown.")] = None,
-    plot: Annotated[str | None, typer.Option(metavar="FILE.png", help="Times as a picture; needs Matplotlib.")] = None,
-) -> None:
-    """Times this package beside the simulators that are installed, in turn, and its predictions beside the times.
-
-    With --from it shows what was measured before. Exit code 2 if two states differ.
-    """
-    from qsim_ozaki import bench_report
-    from qsim_ozaki.bench import BenchOptions, measure
-
-    if plot:
-        bench_report.require_plot()
-    given = {"families": family, "qubits": qubits, "precisions": precision, "peers": peer}
-    chosen = {name: tuple(values) for name, values in given.items() if values}
-    if recorded and chosen:
-        raise QsimError("--from shows all that was measured. Leave out --family, --qubits, --precision and --peer.")
-    if recorded:
-        report = bench_report.read(recorded)
-    else:
-        options = BenchOptions(repeats=repeats, threads=threads, seed=seed, **chosen)  # type: ignore[arg-type]
-        report = measure(options, lambda so_far: bench_report.progress(so_far, json_file))
-    bench_report.write(report, json_file, markdown, plot)
-    bench_report.show(report)
-    if report.disagreements:
-        raise typer.Exit(2)
 
 
 @app.command()

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qsim_ozaki import founding
-from qsim_ozaki.cuda_ozaki import SCHEME, THREADS, fill_modulus
+from qsim_ozaki.cuda_ozaki import THREADS
+from qsim_ozaki.cuda_ozaki_tables import SCHEME, fill_modulus
 from qsim_ozaki.founding import Form, Planes
 
 TILE_ROWS, TILE_COLUMNS, STEP = 128, 64, 32  # kRows, kColumns, kStep

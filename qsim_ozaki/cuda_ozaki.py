@@ -1,4 +1,4 @@
-"""Emulated FP64 on a GPU: records and tables of one block, and its launches, column by column of the state in chunks.
+"""Emulated FP64 on a GPU: the launches of one block, column by column of the state in chunks.
 
 In: an `ozaki.Block`, targets, a CUDA engine's launcher. Out: the block applied in place, and what its checks found.
 """
@@ -13,21 +13,31 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from qsim_ozaki import moduli, ozaki
+from qsim_ozaki import ozaki
 from qsim_ozaki.cuda_dense import sorted_matrix, sums
+from qsim_ozaki.cuda_ozaki_tables import (
+    COLUMN_BITS,
+    COLUMNS,
+    PRODUCT_COLUMNS,
+    ROW_BITS,
+    insert_bits,
+    product_record,
+    scheme_record,
+    tile_places,
+    widened,
+)
 from qsim_ozaki.errors import CapacityError
 from qsim_ozaki.ops import ComplexArray
 
-ROW_BITS, COLUMN_BITS = 7, 4  # of a tile of the state: kDepth rows, kGatherColumns columns in ozaki.cuh
 WHOLE_BITS, WHOLE_DEPTH = 3, 4  # columns of ozaki_encode.cu, kWhole, and the most blocks of 128 rows it holds
-PRODUCT_COLUMNS = 256  # kTileColumns
 THREADS = 256
+RECORD_BYTES = 56  # of ColumnRecord
 RECONSTRUCT_THREADS = 128
 # of a chunk: with fewer, launches and their tails cost more than what stays in the L2 saves (H200, 2026-11)
 CHUNK_AMPS = 1 << 23
 LANES = 2  # chunks at a time
-# By qubits of the matrix, the columns that a block of ozaki_finish holds whole; 0: ozaki_reconstruct and ozaki_commit, with
-# the product's entries in memory between them. `FINISHED` is what has yet to be measured against them.
+# By qubits of the matrix, the columns that a block of ozaki_finish holds whole; 0: ozaki_reconstruct and ozaki_commit,
+# with the product's entries in memory between them. `FINISHED` is what has yet to be measured against them.
 WHOLE_COLUMNS = {7: 0, 8: 0, 9: 0, 10: 0}
 FINISHED = {7: 16, 8: 16, 9: 8, 10: 8}
 REDO_ENTRIES = 1 << 24  # amplitudes of failed columns redone at a time
@@ -35,91 +45,6 @@ STAGES = {80: 3, 86: 2, 89: 2, 90: 4, 100: 4, 120: 2}  # of ozaki_product.cu
 STAGE_BYTES = 48 << 10
 WGMMA_THREADS = 288
 WGMMA_SHARED_BYTES = 1024 + 4 * STAGE_BYTES + (32 << 10) + 64  # aligned to the swizzle; stages, output, barriers
-
-# sums of 16 bytes times residues and a bias: the integers that the kernels reduce as floats are no larger
-LARGEST_REDUCED = 16 * 255 * 120 + 240
-FLOAT_ROUND = 3 << 22  # floats from 2**23 to 2**24 are integers
-SUM_BIAS, DIFFERENCE_BIAS = 1536, 1280  # what ozaki_columns.cu adds to sums and differences of residues
-
-MODULUS = np.dtype(
-    [
-        ("negative", "i4"),
-        ("inverse", "f4"),
-        ("shift", "f4"),
-        ("re_words", "i4", 2),
-        ("im_words", "i4", 2),
-        ("re_bias", "i4"),
-        ("im_bias", "i4"),
-        ("sum_words", "i4"),
-        ("sum_bias", "i4"),
-        ("unused", "i4"),
-        ("weights", "f8", 4),
-    ],
-    align=True,
-)
-SCHEME = np.dtype(
-    [
-        ("moduli", MODULUS, 17),
-        ("offset", "f8", 4),
-        ("product", "f8", 2),
-        ("tolerance", "f8"),
-        ("num_moduli", "i4"),
-        ("matrix_bits", "i4"),
-        ("column_bits", "i4"),
-        ("matrix_exponent", "i4"),
-    ],
-    align=True,
-)
-COLUMNS = np.dtype(
-    [
-        ("base", "u8"),
-        ("first", "u8"),
-        ("num_columns", "u8"),
-        ("row_stride", "u4"),
-        ("plane_bytes", "u4"),
-        ("depth_blocks", "i4"),
-    ],
-    align=True,
-)
-PRODUCT = np.dtype([("num_tiles", "u8"), ("row_bits", "i4"), ("column_bits", "i4"), ("depth_blocks", "i4")], align=True)
-RECORD_BYTES = 56  # of ColumnRecord
-
-
-def byte_words(factor: int, modulus: int, count: int) -> NDArray[np.int32]:
-    """Residues of ``factor`` times 256**j for j below ``count``, as bytes of words."""
-    residues = [moduli.balanced(factor * 256**j, modulus) for j in range(count)]
-    return np.array(residues, np.int8).view(np.int32)
-
-
-def float_quotient(modulus: int) -> int:
-    """The least multiple Q of 256 for which Q m + v is at least 2**23 for every v that the kernels reduce modulo m."""
-    least = 2**23 + LARGEST_REDUCED
-    return -(-least // (256 * modulus)) * 256
-
-
-def fill_modulus(row: Any, m: int, root: int) -> None:
-    """Writes the constants of an odd modulus into a `Modulus` of ``ozaki.cuh``; ``root`` of -1, or 0 for real products."""
-    quotient = float_quotient(m)
-    bits = 0x4B000000 + quotient * m - 2**23  # of the float quotient * m
-    row["negative"], row["inverse"], row["shift"] = -m, np.float32(1 / m), FLOAT_ROUND - quotient
-    row["re_words"], row["im_words"] = byte_words(1, m, 8), byte_words(root, m, 8)
-    row["re_bias"], row["im_bias"] = moduli.balanced(-(2**63), m) + bits, moduli.balanced(-(2**63) * root, m)
-    row["sum_words"], row["sum_bias"] = byte_words(1, m, 4)[0], moduli.balanced(-(2**31), m) + bits
-
-
-def scheme_record(block: ozaki.Block) -> NDArray[Any]:
-    """The `Scheme` of ``ozaki.cuh`` for ``block``."""
-    record = np.zeros(1, SCHEME)
-    scheme = block.scheme
-    for row, constants in zip(record["moduli"][0], scheme.moduli, strict=False):
-        fill_modulus(row, int(constants[0]), int(constants[2]))
-        row["weights"] = constants[3:]
-    biases = np.array([SUM_BIAS, SUM_BIAS, DIFFERENCE_BIAS, DIFFERENCE_BIAS])
-    record["offset"] = -biases * np.sum(scheme.moduli[:, 3:], axis=0)  # exact for the high words
-    record["product"], record["tolerance"] = scheme.product, scheme.tolerance**2
-    record["num_moduli"], record["matrix_exponent"] = len(scheme.moduli), block.exponent
-    record["matrix_bits"], record["column_bits"] = scheme.matrix_bits, scheme.column_bits
-    return record
 
 
 def check_room(engine: Any, num_targets: int, num_moduli: int) -> None:
@@ -130,42 +55,6 @@ def check_room(engine: Any, num_targets: int, num_moduli: int) -> None:
             f"a matrix on {num_targets} qubits needs {needed / 2**30:.3g} GiB with its residues modulo {num_moduli} "
             f"moduli; {engine.device_name} has {free / 2**30:.3g} GiB free. Use arithmetic='native', or less accuracy."
         )
-
-
-def product_record(size: int, row_stride: int, planes: int) -> NDArray[Any]:
-    """The `Product` of the kernels that multiply a ``size`` x ``size`` matrix with ``row_stride`` columns."""
-    record = np.zeros(1, PRODUCT)
-    down, across = size >> ROW_BITS, row_stride // PRODUCT_COLUMNS
-    record["row_bits"], record["column_bits"] = down.bit_length() - 1, across.bit_length() - 1
-    record["depth_blocks"], record["num_tiles"] = down, planes * down * across
-    return record
-
-
-def tile_places(rows: Sequence[int], columns: Sequence[int]) -> NDArray[np.uint64]:
-    """(offset in the state, column 128 + row in the tile) of each thread, then of each of its iterations.
-
-    Args:
-        rows: targets, ascending; a tile has the lowest of them.
-        columns: the lowest free qubits, ascending.
-    """
-    tile = sorted((*rows[:ROW_BITS], *columns))
-    steps = [(1 << q, 1 << rows.index(q) if q in rows else 1 << ROW_BITS + columns.index(q)) for q in tile]
-    return np.concatenate([sums(steps[:8]).reshape(-1), sums(steps[8:]).reshape(-1)])
-
-
-def widened(matrix: ComplexArray, targets: Sequence[int], free: Sequence[int]) -> tuple[ComplexArray, tuple[int, ...]]:
-    """The matrix on enough targets for a tile: further ones, from ``free``, are left alone by it."""
-    extra = tuple(free[: max(ROW_BITS - len(targets), 0)])
-    return np.asarray(np.kron(np.eye(1 << len(extra)), matrix), complex), (*targets, *extra)
-
-
-def insert_bits(values: NDArray[np.int64], qubits: Sequence[int]) -> NDArray[np.int64]:
-    """``values`` with a zero bit opened at each of ``qubits``: basis states of the columns they number."""
-    out = values.astype(np.int64)
-    for q in sorted(qubits):
-        low = out & ((1 << q) - 1)
-        out = (out - low) * 2 + low
-    return out
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -190,7 +79,7 @@ class _Chunks:
         return int(self.records[0]["row_stride"][0])
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Where:
     """Where a chunk's columns are: the state, its columns' and rows' places, the `Columns` record."""
 
@@ -385,6 +274,13 @@ class EmulatedBlock:
             engine.launch(kernel, kind, blocks, WGMMA_THREADS, args, WGMMA_SHARED_BYTES)
         else:
             self._launch(kernel, {"RAW": "0"} | self.order, blocks, args, STAGES[engine.architecture] * STAGE_BYTES)
+
+    def bytes_per_amplitude(self, bytes_of_one: int) -> int:
+        """Bytes between memory and the chip for one of ``bytes_of_one``, each array read and written once a kernel."""
+        planes = 2 * self.num_moduli
+        encode = bytes_of_one * (1 + (self.size >> ROW_BITS > WHOLE_DEPTH)) + planes
+        write_back = planes + bytes_of_one + (0 if self.whole_columns else 32)
+        return encode + 2 * planes + write_back
 
     def _launch(
         self, name: str, instance: dict[str, str], blocks: int, args: tuple[Any, ...], shared_bytes: int = 0

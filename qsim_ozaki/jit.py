@@ -63,6 +63,7 @@ KERNELS: dict[str, Kernel] = {
         tuple({"K": str(k)} for k in range(4, 10)),
         tuple(a for a in ARCHITECTURES if a >= 90),
     ),
+    "hadamard_tf32": Kernel("hadamard_tf32.cu", "hadamard_tf32", ({},)),
     "ozaki_scale": Kernel("ozaki_scale.cu", "ozaki_scale"),
     "ozaki_residues": Kernel(
         "ozaki_residues.cu",

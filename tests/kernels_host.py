@@ -1,4 +1,4 @@
-"""CUDA kernels on the host: a shared library per kernel instance, over `cuda_on_host.hpp`, launched as the engine does."""
+"""CUDA kernels on the host: a shared library per instance, over `cuda_on_host.hpp`, launched as the engine does."""
 
 import ctypes
 import hashlib
@@ -20,7 +20,7 @@ FOLDER = Path(tempfile.mkdtemp(prefix="qsim-ozaki-host-"))
 SHARED = (
     (r"extern __shared__ __align__\(\d+\) ((?:\w+ )+)(\w+)\[\];", r"\1* const \2 = (\1*)::shared;"),
     (r"__shared__ (__align__\(\d+\))?", r"\1 static "),
-    (r"__device__ __forceinline__ void copy_async\([^}]*\}", ""),
+    (r"__device__ __forceinline__ void (copy_async|wait_async)\([^}]*\}", ""),
 )
 
 

@@ -8,7 +8,7 @@ import pytest
 from random_ops import random_state, random_unitary
 from reference import apply_op
 
-from qsim_ozaki import cuda_ozaki, moduli, ozaki
+from qsim_ozaki import cuda_ozaki, cuda_ozaki_tables, moduli, ozaki
 from qsim_ozaki.engine import select
 from qsim_ozaki.errors import CapacityError, EngineError
 from qsim_ozaki.ops import DenseBlock, Kind, Op, Path
@@ -18,48 +18,48 @@ MODULI = moduli.complex_moduli(moduli.MAX_MODULI)
 
 @pytest.fixture(scope="module")
 def scheme():
-    return cuda_ozaki.scheme_record(ozaki.block(np.eye(8, dtype=complex), moduli.MAX_MODULI))[0]
+    return cuda_ozaki_tables.scheme_record(ozaki.block(np.eye(8, dtype=complex), moduli.MAX_MODULI))[0]
 
 
 def test_a_float_reduces_every_integer_to_its_balanced_residue(rng, scheme):
     """float32 arithmetic as the kernels do it: one multiplication and addition, rounded once."""
-    largest = cuda_ozaki.LARGEST_REDUCED
+    largest = cuda_ozaki_tables.LARGEST_REDUCED
     for m, row in zip(MODULI, scheme["moduli"], strict=True):
-        quotient = cuda_ozaki.float_quotient(m)
+        quotient = cuda_ozaki_tables.float_quotient(m)
         relative = Fraction(float(row["inverse"])) * m - 1
         assert 2**23 <= quotient * m - largest < quotient * m + largest < 2**24
         assert quotient % 256 == 0  # so that the low byte of the bits is that of the integer
-        assert row["shift"] == cuda_ozaki.FLOAT_ROUND - quotient
+        assert row["shift"] == cuda_ozaki_tables.FLOAT_ROUND - quotient
         # what the rounded inverse moves stays below the distance of v / m from a tie
         assert abs(relative) * (quotient * m + largest) / m < Fraction(1, 2 * m)
         values = np.concatenate([rng.integers(-largest, largest + 1, 2000), np.arange(-m, m), [largest, -largest]])
         exact = (quotient * m + values).astype(np.longdouble) * np.longdouble(row["inverse"]) + np.longdouble(
             row["shift"]
         )
-        found = values - np.rint(exact - cuda_ozaki.FLOAT_ROUND).astype(int) * m
+        found = values - np.rint(exact - cuda_ozaki_tables.FLOAT_ROUND).astype(int) * m
         assert np.array_equal(found, [moduli.balanced(int(v), m) for v in values])
 
 
 def test_words_and_biases_give_the_residue_of_a_64_bit_integer(rng, scheme):
     for m, row in zip(MODULI, scheme["moduli"], strict=True):
         root = moduli.root_of_minus_one(m)
-        bits = 0x4B000000 + cuda_ozaki.float_quotient(m) * m - 2**23
+        bits = 0x4B000000 + cuda_ozaki_tables.float_quotient(m) * m - 2**23
         for value in [0, 1, -1, 2**60, -(2**60), *(int(v) for v in rng.integers(-(2**60), 2**60, 40))]:
             data = np.frombuffer(((value + 2**63) % 2**64).to_bytes(8, "little"), np.uint8).astype(int)
             for words, bias, factor in (("re_words", row["re_bias"] - bits, 1), ("im_words", row["im_bias"], root)):
                 found = int(data @ row[words].view(np.int8).astype(int)) + int(bias)
-                assert abs(found) <= cuda_ozaki.LARGEST_REDUCED // 2
+                assert abs(found) <= cuda_ozaki_tables.LARGEST_REDUCED // 2
                 assert (found - factor * value) % m == 0
         for value in [0, -1, *(int(v) for v in rng.integers(-(2**27), 2**27, 20))]:
             data = np.frombuffer((value + 2**31).to_bytes(4, "little"), np.uint8).astype(int)
             found = int(data @ row["sum_words"].reshape(1).view(np.int8).astype(int)) + int(row["sum_bias"]) - bits
-            assert abs(found) <= cuda_ozaki.LARGEST_REDUCED
+            assert abs(found) <= cuda_ozaki_tables.LARGEST_REDUCED
             assert (found - value) % m == 0
 
 
 def test_a_narrow_matrix_is_widened_by_qubits_that_it_leaves_alone(rng):
     matrix = random_unitary(rng, 8)
-    wide, targets = cuda_ozaki.widened(matrix, (4, 0, 9), [1, 2, 3, 5, 6])
+    wide, targets = cuda_ozaki_tables.widened(matrix, (4, 0, 9), [1, 2, 3, 5, 6])
     assert targets == (4, 0, 9, 1, 2, 3, 5)
     state = random_state(rng, 10)
     expected = apply_op(state, Op(Kind.UNITARY, (4, 0, 9), matrix))
@@ -69,7 +69,7 @@ def test_a_narrow_matrix_is_widened_by_qubits_that_it_leaves_alone(rng):
 def test_columns_are_numbered_by_the_qubits_left():
     numbers = np.arange(16)
     expected = [(n & 1) | (n >> 1 & 3) << 3 | (n >> 3) << 6 for n in numbers]  # qubits 0, 3, 4 and 6
-    assert np.array_equal(cuda_ozaki.insert_bits(numbers, [5, 1, 2]), expected)
+    assert np.array_equal(cuda_ozaki_tables.insert_bits(numbers, [5, 1, 2]), expected)
 
 
 def test_a_matrix_whose_residues_do_not_fit_is_refused_with_numbers():
@@ -121,7 +121,7 @@ def test_sums_and_residues_of_the_tensor_cores_are_the_naive_ones(gpu, rng):
     sums = naive.get().reshape(planes, size, columns)[:, :, row]
     block.operand = matrix
     raw = cupy.full(naive.size, -1, np.int32)
-    product = cuda_ozaki.product_record(block.size, columns, planes)
+    product = cuda_ozaki_tables.product_record(block.size, columns, planes)
     shared = cuda_ozaki.STAGES[gpu.architecture] * cuda_ozaki.STAGE_BYTES
     gpu.launch("ozaki_product", {"RAW": "1"}, 7, 256, (matrix, operand, raw, product, block.scheme), shared)
     assert np.array_equal(in_order(raw.get(), planes, size, columns), sums)

@@ -1,4 +1,4 @@
-"""The founding design's four layers: INT32 sums, residues, CRT integers, doubles; on the CPU, and the kernel on the host."""
+"""The founding design's layers: INT32 sums, residues, CRT integers, doubles; on the CPU, and the kernel on the host."""
 
 import math
 from fractions import Fraction

@@ -1,5 +1,5 @@
-"""The GPU's kernels of the emulated block on the host: residues and sums bit for bit those of the CPU twin, every layout,
-write-back in one kernel the same as in two, faults found."""
+"""The GPU's kernels of the emulated block, on the host: residues and sums are the CPU twin's, bit for bit, in every
+layout; one kernel writes back what two do; faults are found."""
 
 import numpy as np
 import pytest
@@ -84,8 +84,9 @@ def test_operands_and_sums_are_those_of_the_cpu(host, rng, whole):
     index = block.row_offset.astype(np.int64)[:, None] | chunks.offsets.astype(np.int64)[None, :]
     x = state[index]
     exponents = [int(np.frexp(np.linalg.norm(column))[1]) for column in x.T]
-    scaled = np.ldexp(x.real, scheme.column_bits - np.array(exponents)), np.ldexp(
-        x.imag, scheme.column_bits - np.array(exponents)
+    scaled = (
+        np.ldexp(x.real, scheme.column_bits - np.array(exponents)),
+        np.ldexp(x.imag, scheme.column_bits - np.array(exponents)),
     )
     re, im = (np.ascontiguousarray(np.rint(part.T)).reshape(-1) for part in scaled)
     expected = twin.encode(re, im).reshape(planes, columns, size)
@@ -175,4 +176,3 @@ def test_choice_of_the_write_back_is_a_table(host, rng):
         assert 16 * columns * ((1 << rows) + 32 // columns) + 8192 <= 227 << 10  # of shared memory a block may have
     block = cuda_ozaki.EmulatedBlock(host, matrix, (0, 1, 2), {}, COUNT)
     assert block.whole_columns == cuda_ozaki.WHOLE_COLUMNS[7]
-

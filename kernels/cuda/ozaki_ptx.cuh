@@ -1,6 +1,6 @@
-// ozaki_ptx.cuh -- the instructions of emulated FP64 that CUDA C++ has no name for: INT8 products, matrix loads, copies.
+// ozaki_ptx.cuh -- instructions that CUDA C++ has no name for: INT8 and TF32 products, matrix loads, copies.
 // tests/ has a file of this name that does the same on a host, lane by lane.
-// Source     PTX ISA: dp4a, mma.sync.m16n8k32, ldmatrix, cp.async
+// Source     PTX ISA: dp4a, mma.sync.m16n8k32 and m16n8k8, ldmatrix, cp.async
 #pragma once
 
 // sum_j (byte j of a, unsigned) * (byte j of b, signed) + c
@@ -15,6 +15,18 @@ __device__ __forceinline__ void mma(int (&c)[4], const unsigned (&a)[4], const u
     asm volatile("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0,%1,%2,%3},{%4,%5,%6,%7},{%8,%9},{%0,%1,%2,%3};"
                  : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
+// c += a b: 16 rows and 8 columns of TF32 times 8 rows and 8 columns
+__device__ __forceinline__ void mma_tf32(float (&c)[4], const unsigned (&a)[4], const unsigned b0, const unsigned b1) {
+    asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3},{%4,%5,%6,%7},{%8,%9},{%0,%1,%2,%3};"
+                 : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+__device__ __forceinline__ unsigned to_tf32(float value) {  // rounds to 11 bits, ties away from zero
+    unsigned bits;
+    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(value));
+    return bits;
 }
 
 // Four 8 x 16-byte matrices; lane l gives the address of row l % 8 of matrix l / 8.

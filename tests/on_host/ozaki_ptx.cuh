@@ -44,6 +44,24 @@ inline void mma(int (&c)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {
     for (int e = 0; e < 4; ++e) c[e] = sums[e];
 }
 
+inline unsigned to_tf32(float value) { return ((unsigned)__float_as_int(value) + 0x1000u) & ~0x1FFFu; }
+inline void mma_tf32(float (&c)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {
+    const unsigned kept[4] = {a[0], a[1], a[2], a[3]};
+    const Lane* all = show({kept, b0, b1, 0, 0});
+    const int lane = threadIdx.x % 32;
+    float sums[4];
+    for (int e = 0; e < 4; ++e) {
+        const int row = lane / 4, column = lane % 4 * 2 + e % 2, half = e / 2;
+        sums[e] = c[e];
+        for (int k = 0; k < 8; ++k) {
+            const Lane &left = all[row * 4 + k % 4], &right = all[column * 4 + k % 4];
+            sums[e] += __int_as_float(left.a[half + (k < 4 ? 0 : 2)]) * __int_as_float(k < 4 ? right.b0 : right.b1);
+        }
+    }
+    __syncwarp();  // others have read `kept`
+    for (int e = 0; e < 4; ++e) c[e] = sums[e];
+}
+
 inline void load_matrices(unsigned (&r)[4], unsigned address) {
     const Lane* all = show({nullptr, 0, 0, address, 0});
     const int lane = threadIdx.x % 32;
@@ -84,4 +102,8 @@ inline void wait_copies() {
         for (const Copy& copy : groups.front()) std::memcpy(shared + (int)copy.to, copy.from, copy.bytes);
         groups.erase(groups.begin());
     }
+}
+inline void wait_async() {
+    commit_copies();
+    wait_copies<0>();
 }

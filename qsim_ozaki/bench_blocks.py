@@ -1,0 +1,243 @@
+"""Linear maps on qubits of a state as an experiment's variants: an engine's steps, a library's product, founding forms.
+
+In: an engine, a matrix, targets, a state. Out: `Variant`s, and other processes' lines. It times nothing itself.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qsim_ozaki import cuda_founding, founding
+from qsim_ozaki.cuda_ozaki import EmulatedBlock
+from qsim_ozaki.engine import select
+from qsim_ozaki.errors import EngineError
+from qsim_ozaki.experiment import Line, Timer, Trial, Variant, environment, renamed, wall_seconds
+from qsim_ozaki.founding import Form
+from qsim_ozaki.ops import ComplexArray, DenseBlock, Kind, Op, Step
+from qsim_ozaki.ops import Path as Arithmetic
+
+CHECKED_COLUMNS = 8  # whose images are computed in extended precision
+BITS_34 = 9  # moduli: about 34 bits
+PARITY = 15
+PLANES_READY = "planes ready: products and CRT only"
+CHILD_SECONDS = 600.0
+
+
+@dataclass(frozen=True, eq=False)
+class BlockMap:
+    """A matrix at targets of a state, on an engine.
+
+    Attributes:
+        engine: that does it.
+        matrix: ``(2**k, 2**k)``; index bit b is ``targets[b]``.
+        targets: distinct qubits.
+        vector: the state, ``(2**n,)``, of norm 1.
+    """
+
+    engine: Any
+    matrix: ComplexArray
+    targets: tuple[int, ...]
+    vector: ComplexArray
+
+    @property
+    def num_qubits(self) -> int:
+        """Width of the state."""
+        return self.vector.size.bit_length() - 1
+
+    @property
+    def op(self) -> Op:
+        """The map as an operator."""
+        return Op(Kind.UNITARY, self.targets, self.matrix)
+
+    @property
+    def on_gpu(self) -> bool:
+        """Whether arrays are CuPy's."""
+        return bool(self.engine.name == "cuda")
+
+    @property
+    def arrays(self) -> Any:
+        """NumPy, or CuPy."""
+        return self.engine.cupy if self.on_gpu else np
+
+    @cached_property
+    def numbers(self) -> NDArray[np.int64]:
+        """The columns that are checked."""
+        count = 1 << (self.num_qubits - len(self.targets))
+        drawn = np.random.default_rng(3).choice(count, min(CHECKED_COLUMNS, count), replace=False)
+        return np.sort(drawn).astype(np.int64)
+
+    def index(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Basis states of the columns with these numbers, ``(2**k, len(numbers))``."""
+        free = [q for q in range(self.num_qubits) if q not in self.targets]
+        rows = np.arange(1 << len(self.targets))
+        return _deposit(rows, self.targets)[:, None] | _deposit(numbers, free)[None, :]
+
+    def trial(self) -> Trial:
+        """What variants are compared by: exact images of the checked columns."""
+        before = self.vector[self.index(self.numbers)].astype(np.clongdouble)
+        exact = self.matrix.astype(np.clongdouble) @ before
+        return Trial(len(self.targets), self.numbers, exact, np.linalg.norm(before, axis=0), timer(self.engine))
+
+    def by_steps(
+        self, name: str, accuracy: str, steps: Sequence[Step], precision: str = "double", num_bytes: float | None = None
+    ) -> Variant:
+        """Steps of the engine on a state of their own, in place."""
+        state = self.engine.load(self.vector, precision)
+        passes = len(steps) * (16 if precision == "single" else 32) * self.vector.size
+
+        def step() -> None:
+            for each in steps:
+                self.engine.run_step(state, each)
+
+        def columns(numbers: NDArray[np.int64]) -> NDArray[np.complexfloating]:
+            return self.amplitudes(state, numbers)
+
+        return Variant(name, accuracy, step, columns, passes if num_bytes is None else num_bytes)
+
+    def amplitudes(self, state: Any, numbers: NDArray[np.int64]) -> NDArray[np.complexfloating]:
+        """The columns with these numbers of a state of the engine."""
+        index = self.index(numbers)
+        if self.on_gpu:
+            return np.asarray(state.amps[self.arrays.asarray(index)].get())
+        return np.asarray(self.engine.vector(state)[index])
+
+    def native(self) -> Variant:
+        """The engine's own FP64 block."""
+        return self.by_steps("native block, in place", "double", [DenseBlock(self.op)])
+
+    def emulated(self, count: int, name: str = "emulated, in place") -> Variant:
+        """The engine's emulated block with ``count`` moduli."""
+        step = DenseBlock(self.op, Arithmetic.OZAKI, count)
+        return self.by_steps(name, "double" if count >= PARITY else "34 bits", [step])
+
+    def emulated_on_gpu(self, count: int, whole_columns: int) -> Variant:
+        """The emulated block with a given write-back."""
+        state = self.engine.load(self.vector, "double")
+        block = EmulatedBlock(self.engine, self.matrix, self.targets, {}, count, whole_columns)
+        how = f"one kernel for {whole_columns} columns" if whole_columns else "two kernels"
+        return Variant(
+            f"emulated, written back by {how}",
+            "double" if count >= PARITY else "34 bits",
+            lambda: block.run(state.amps, {"REAL": "double"}),
+            lambda numbers: self.amplitudes(state, numbers),
+            block.bytes_per_amplitude(16) * self.vector.size,
+        )
+
+    def library(self) -> Variant:
+        """The library's FP64 product with a state that already lies column by column."""
+        arrays = self.arrays
+        left = arrays.asarray(self.matrix)
+        count = 1 << (self.num_qubits - len(self.targets))
+        right = arrays.asarray(np.ascontiguousarray(self.vector[self.index(np.arange(count))]))
+        out = arrays.empty_like(right)
+
+        def columns(numbers: NDArray[np.int64]) -> NDArray[np.complexfloating]:
+            found = out[:, arrays.asarray(numbers)]
+            return np.asarray(found.get() if self.on_gpu else found)
+
+        num_bytes = 32 * self.vector.size + 16 * self.matrix.size
+        note = "no gather, no scatter"
+        return Variant(
+            "library product", "double", lambda: arrays.matmul(left, right, out=out), columns, num_bytes, note
+        )
+
+    def by_form(self, form: Form, accuracy: str) -> Variant:
+        """A founding form on the real embedding of the complex product."""
+        embedded = np.block([[self.matrix.real, -self.matrix.imag], [self.matrix.imag, self.matrix.real]])
+        left = founding.planes(np.ldexp(embedded, -founding.row_exponents(embedded)[:, None]), form)
+        count = 1 << (self.num_qubits - len(self.targets))
+        depth, num_rows = left.shape[2], left.shape[1]
+        right = np.random.default_rng(5).integers(-60, 61, (form.num_planes, count, depth)).astype(np.int8)
+
+        def columns(numbers: NDArray[np.int64]) -> NDArray[np.complexfloating]:
+            return founding.complex_product(self.matrix, self.vector[self.index(numbers)], form)
+
+        num_bytes = float(left.nbytes + right.nbytes + 8 * num_rows * count)
+        if not self.on_gpu:
+            run = lambda: founding.multiply(left, right, form)  # noqa: E731
+            return Variant(f"founding: {form.name}", accuracy, run, columns, num_bytes, PLANES_READY, False)
+        arrays = (
+            self.arrays.asarray(cuda_founding.padded(left, cuda_founding.TILE_ROWS)),
+            self.arrays.asarray(cuda_founding.padded(right, cuda_founding.TILE_COLUMNS)),
+        )
+        out = self.arrays.empty((arrays[0].shape[1], arrays[1].shape[1]))
+
+        def launch() -> None:
+            cuda_founding.launch(self.engine, arrays, out, form)
+
+        return Variant(f"founding: {form.name}", accuracy, launch, columns, num_bytes, PLANES_READY, False)
+
+
+def _deposit(values: NDArray[np.int64], qubits: Sequence[int]) -> NDArray[np.int64]:
+    """Bit b of each value at ``qubits[b]``."""
+    out = np.zeros_like(values)
+    for b, q in enumerate(qubits):
+        out |= (values >> b & 1) << q
+    return out
+
+
+def timer(engine: Any) -> Timer:
+    """Seconds of a step by events on a GPU, by the clock elsewhere."""
+    if engine.name != "cuda":
+        return wall_seconds
+    cupy = engine.cupy
+
+    def event_seconds(step: Any) -> float:
+        start, end = cupy.cuda.Event(), cupy.cuda.Event()
+        start.record()
+        step()
+        end.record()
+        end.synchronize()
+        return float(cupy.cuda.get_elapsed_time(start, end)) * 1e-3
+
+    return event_seconds
+
+
+def make_engine(name: str, threads: int) -> Any:
+    """The engine of that name."""
+    return select(name, threads=threads)
+
+
+def haar(size: int, seed: int) -> ComplexArray:
+    """A Haar-random matrix."""
+    rng = np.random.default_rng(seed)
+    q, r = np.linalg.qr(rng.normal(size=(size, size)) + 1j * rng.normal(size=(size, size)))
+    return np.ascontiguousarray(q * (np.diag(r) / np.abs(np.diag(r))))
+
+
+def random_vector(num_qubits: int, seed: int) -> ComplexArray:
+    """A random state of norm 1."""
+    rng = np.random.default_rng(seed)
+    parts = rng.normal(size=2 << num_qubits)
+    parts /= np.linalg.norm(parts)
+    return np.asarray(parts.view(np.complex128))
+
+
+def of_another_process(words: Sequence[str], changes: Mapping[str, str], suffix: str = "") -> Iterable[Line]:
+    """The lines of ``qsim-ozaki bench WORDS`` in a process with these environment variables, marked by ``suffix``.
+
+    Raises:
+        EngineError: the process failed, with its last word.
+    """
+    with tempfile.TemporaryDirectory(prefix="qsim-ozaki-bench-") as folder:
+        file = Path(folder) / "lines.json"
+        program = "from qsim_ozaki.cli import main; main()"
+        command = [sys.executable, "-P", "-c", program, "bench", *words, "--json", str(file)]
+        done = subprocess.run(
+            command, env=environment(**changes), capture_output=True, text=True, timeout=CHILD_SECONDS, check=False
+        )
+        if done.returncode:
+            reason = (done.stderr.strip() or "it said nothing").splitlines()[-1]
+            raise EngineError(f"the process with {dict(changes)} failed: {reason}")
+        return renamed(json.loads(file.read_text(encoding="utf-8"))["lines"], suffix)
