@@ -41,7 +41,8 @@ def caption(found: Experiment) -> str:
     return (
         f"{found.hardware}{threads}; {found.date[:16].replace('T', ' ')}; a state of {found.num_qubits} qubits. "
         f"Medians of {found.repeats} steps in turn, ± half their range; bytes between memory and the chip as the "
-        "algorithm counts them; error: the largest of the checked columns over a column's norm, against extended precision."
+        "algorithm counts them; error: the largest of the checked columns over a column's norm, against extended "
+        "precision."
     )
 
 

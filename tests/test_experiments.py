@@ -112,8 +112,8 @@ def test_the_tf32_kernel_transforms(rng, parts):
 def test_conclusions_name_the_fastest_whole_variant_and_why(made_up):
     assert made_up.conclusions() == [
         "7 qubits, double: fast wins, 5.00 times slow: the other moves 4.0 times its bytes, at 10 and 8 GB/s",
-        "7 qubits, 34 bits: third wins, 1.50 times other: by less arithmetic, for the other moves 1.1 times its bytes, "
-        "at 4.5 and 3.33 GB/s",
+        "7 qubits, 34 bits: fast wins, 2.00 times third: by less arithmetic, for the other moves 0.9 times its bytes, "
+        "at 10 and 4.5 GB/s",
     ]
 
 

@@ -1,0 +1,380 @@
+"""What emulated FP64 claims of a GPU, checked and timed in one call of eight minutes; each part has its own time limit.
+
+usage: cuda_ozaki_session.py OUT.json [PART ...]
+       cuda_ozaki_session.py --part PART LINES.jsonl
+
+Parts, in order: compile, layers, written_back, faults, times_26, times_27, times_28, auto, hadamard, founding, ncu.
+Every part is a process; OUT.json is written after each, and what a part that is stopped had found stays. Needs CuPy and
+this package installed; without platformdirs, compiled kernels are kept in /tmp.
+"""
+
+import csv
+import importlib.util
+import json
+import subprocess
+import sys
+import tempfile
+import time
+import types
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+
+if importlib.util.find_spec("platformdirs") is None:
+    stand_in = types.ModuleType("platformdirs")
+    stand_in.user_cache_path = lambda name: Path(tempfile.gettempdir()) / name
+    sys.modules["platformdirs"] = stand_in
+
+import numpy as np
+
+from qsim_ozaki import choose, cost, cuda_calibrate, cuda_founding, founding, jit, moduli
+from qsim_ozaki.bench_blocks import BITS_34, PARITY, timer
+from qsim_ozaki.bench_gemm import GemmOptions
+from qsim_ozaki.cuda_ozaki import FINISHED, EmulatedBlock
+from qsim_ozaki.engine import select
+from qsim_ozaki.ops import DenseBlock, Kind, Op, Prediction
+from qsim_ozaki.ops import Path as Arithmetic
+
+DOUBLE = {"REAL": "double"}
+SECONDS = {
+    "compile": 60,
+    "layers": 30,
+    "written_back": 30,
+    "faults": 30,
+    "times_26": 80,
+    "times_27": 30,
+    "times_28": 40,
+    "auto": 50,
+    "hadamard": 30,
+    "founding": 40,
+    "ncu": 60,
+}
+CHECK_QUBITS, FAULT_QUBITS = 20, 14
+FAULT_GROUPS, FAULTS_PER_GROUP = 20, 50
+COUNTS = (PARITY, BITS_34)
+PROFILED = ("SpeedOfLight", "ComputeWorkloadAnalysis", "MemoryWorkloadAnalysis", "Occupancy", "WarpStateStats")
+METRICS = "gpu__time_duration.sum,l1tex__data_bank_conflicts_pipe_lsu.sum"
+
+
+class Lines:
+    """The lines of a part, on disk as they come."""
+
+    def __init__(self, path):
+        self.path = Path(path)
+
+    def add(self, **values):
+        """One line."""
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(values) + "\n")
+        print("  ".join(f"{k}={v:.4g}" if isinstance(v, float) else f"{k}={v}" for k, v in values.items()), flush=True)
+
+
+def haar_on(engine, k, seed=1):
+    """A Haar-random matrix, drawn on the device."""
+    cupy = engine.cupy
+    generator = cupy.random.default_rng(seed)
+    size = 1 << k
+    q, r = cupy.linalg.qr(generator.standard_normal((size, size)) + 1j * generator.standard_normal((size, size)))
+    phases = cupy.diag(r)
+    return (q * (phases / abs(phases))).get()
+
+
+def random_amps(engine, n, dtype=np.complex128):
+    """A random state, made on the device."""
+    cupy = engine.cupy
+    amps = cupy.empty(1 << n, dtype)
+    real = np.float64 if dtype == np.complex128 else np.float32
+    part = min(1 << n, 1 << 25)
+    for first in range(0, 1 << n, part):
+        values = cupy.random.standard_normal(2 * part, dtype=real) * real((2 << n) ** -0.5)
+        amps[first : first + part] = values.view(dtype)
+    return amps
+
+
+def compile_all(engine, lines):
+    """Every instance that the other parts need, on all cores."""
+    wanted = [("ozaki_naive", {}), ("founding_naive", {"CRT": "0"}), ("hadamard_tf32", {}), ("ozaki_scale", DOUBLE)]
+    wanted += [("ozaki_commit", DOUBLE), ("ozaki_matrix", DOUBLE), ("ozaki_product", {"RAW": "1"})]
+    wanted += [("ozaki_founding", instance) for instance in jit.KERNELS["ozaki_founding"].instances]
+    wanted += [("dense_block", {"K": str(k)}) for k in range(4, 10)]
+    for order in sorted({0, *FINISHED.values()}):
+        whole = {"WHOLE": str(order)}
+        wanted += [("ozaki_product", {"RAW": "0"} | whole)]
+        if engine.architecture == 90:
+            wanted += [("ozaki_wgmma", {"CLUSTER": cluster} | whole) for cluster in "12"]
+        for count in COUNTS:
+            counted = {"MODULI": str(count)} | whole
+            wanted.append(("ozaki_residues", DOUBLE | counted))
+            wanted += [("ozaki_encode", DOUBLE | counted | {"DEPTH": depth}) for depth in "124"]
+    for count in COUNTS:
+        wanted.append(("ozaki_reconstruct", {"MODULI": str(count)}))
+        for k, columns in FINISHED.items():
+            instance = DOUBLE | {"MODULI": str(count), "DEPTH": str(1 << k - 7), "WHOLE": str(columns)}
+            wanted.append(("ozaki_finish", instance))
+
+    def build(job):
+        name, instance = job
+        kernel = jit.KERNELS[name]
+        if engine.architecture in kernel.architectures:
+            source = (jit.SOURCES / kernel.file).read_text()
+            jit.cubin(name, source, jit.options(kernel, instance, engine.architecture))
+
+    start = time.perf_counter()
+    with ThreadPoolExecutor(16) as pool:
+        list(pool.map(build, wanted))
+    lines.add(part="compile", instances=len(wanted), seconds=time.perf_counter() - start)
+
+
+def layers(engine, lines):
+    """The founding design's layers against the CPU twin, bit for bit; the production product against the naive one."""
+    rng = np.random.default_rng(2)
+    left, right = rng.uniform(-1, 1, (300, 200)), rng.uniform(-1, 1, (200, 170))
+    for form in (founding.halves(), founding.one_level(200), founding.slices(5), founding.slices(7)):
+        planes = founding.planes(left, form), founding.planes(np.ascontiguousarray(right.T), form)
+        same = {}
+        for number, (product, sums) in enumerate(founding.sums(*planes, form)):
+            if form.moduli and number % 5 == 0:
+                found = cuda_founding.multiply(engine, *planes, form, "sums", number)
+                residues = cuda_founding.multiply(engine, *planes, form, "residues", number)
+                same["sums"] = same.get("sums", True) and bool(np.array_equal(found, sums))
+                expected = founding.residues_of(sums, form.moduli[product.modulus])
+                same["residues"] = same.get("residues", True) and bool(np.array_equal(residues, expected))
+        doubles = cuda_founding.multiply(engine, *planes, form)
+        same["doubles"] = bool(np.array_equal(doubles, founding.multiply(*planes, form)))
+        error = float(np.max(np.abs(doubles - left.astype(np.longdouble) @ right.astype(np.longdouble))))
+        lines.add(part="layers", form=form.name, error=error, **same)
+    form, size = founding.halves(), 2048
+    left, right = rng.uniform(-1, 1, (2, size, size))
+    found = cuda_founding.multiply(engine, founding.planes(left, form), founding.planes(right.T, form), form)
+    lines.add(part="layers", form=form.name, size=size, error=float(np.max(np.abs(found - left @ right))))
+
+
+def exact_error(engine, block, amps, before, numbers):
+    """Largest error of some columns over their norm, in units of 2**-53."""
+    index = block.row_offset.astype(np.int64)[:, None] | engine.cupy.asarray(
+        block._column_offsets(numbers).astype(np.int64)
+    )
+    exact = block.block.matrix.astype(np.clongdouble) @ before.astype(np.clongdouble)
+    found = amps[index].get().astype(np.clongdouble)
+    return float(np.max(np.abs(found - exact) / np.linalg.norm(before, axis=0))) * 2.0**53
+
+
+def some_columns(engine, block, amps, n, k, rng):
+    """Numbers of a few columns, and their amplitudes."""
+    numbers = np.sort(rng.integers(0, 1 << n - max(k, 7), 6))
+    index = block.row_offset.astype(np.int64)[:, None] | engine.cupy.asarray(
+        block._column_offsets(numbers).astype(np.int64)
+    )
+    return numbers, amps[index].get()
+
+
+def written_back(engine, lines):
+    """One kernel against two, bit for bit, at every size it is built for, at random targets."""
+    rng, n = np.random.default_rng(3), CHECK_QUBITS
+    for k, columns in FINISHED.items():
+        for count in COUNTS:
+            for dtype, real in ((np.complex128, "double"), (np.complex64, "float")):
+                if real == "float" and count == PARITY:
+                    continue
+                matrix = haar_on(engine, k)
+                targets = tuple(int(q) for q in rng.permutation(n)[:k])
+                start = random_amps(engine, n, dtype)
+                found, checks = [], []
+                for whole in (0, columns):
+                    block, amps = EmulatedBlock(engine, matrix, targets, {}, count, whole), start.copy()
+                    checks.append(block.run(amps, {"REAL": real}))
+                    found.append(amps)
+                numbers, before = some_columns(engine, block, start, n, k, rng)
+                error = exact_error(engine, block, found[1], before, numbers)
+                lines.add(
+                    part="written_back", k=k, moduli=count, precision=real, columns=columns,
+                    same=bool((found[0] == found[1]).all()), redone=[each[0] for each in checks], error=error,
+                    bound=float(moduli.error_bound(count, max(k, 7))) * 2.0**53,
+                )  # fmt: skip
+
+
+def faults(engine, lines):
+    """A thousand flipped residues, half of them with the write-back in one kernel: found, and the state right."""
+    rng, caught, right, trials = np.random.default_rng(4), 0, 0, 0
+    for group in range(FAULT_GROUPS):
+        count, k, n = int(rng.choice(COUNTS)), int(rng.choice([7, 8])), FAULT_QUBITS
+        matrix = haar_on(engine, k, group)
+        targets = tuple(int(q) for q in rng.permutation(n)[:k])
+        whole = FINISHED[k] if group % 2 else 0
+        block, start = EmulatedBlock(engine, matrix, targets, {}, count, whole), random_amps(engine, n)
+        expected = start.copy()
+        EmulatedBlock(engine, matrix, targets, {}, PARITY).run(expected, DOUBLE)
+        for _ in range(FAULTS_PER_GROUP):
+            at = int(rng.integers(block.operand.size))
+            modulus, old = int(block.block.scheme.moduli[at >> 2 * k + 1, 0]), int(block.operand[at])
+            block.operand[at] = moduli.balanced(old + int(rng.integers(1, modulus)), modulus)
+            amps = start.copy()
+            redone, _ = block.run(amps, DOUBLE)
+            block.operand[at] = old
+            distance = float(engine.cupy.linalg.norm(amps - expected))
+            caught, trials = caught + (redone > 0), trials + 1
+            right += distance <= 32 * float(moduli.error_bound(count, k))
+    lines.add(part="faults", trials=trials, caught=caught, right=right)
+
+
+def times(n, engine, lines):
+    """Every line of the acceptance table: library, native, emulated with both write-backs; errors beside the bound."""
+    rng, cupy, clock = np.random.default_rng(5), engine.cupy, timer(engine)
+    amps = random_amps(engine, n)
+    for k in range(3, 14) if n == 26 else range(8, 13):
+        matrix = haar_on(engine, min(k, 12))
+        matrix = matrix if k < 13 else np.kron(matrix, haar_on(engine, 1))
+        targets = tuple(int(q) for q in rng.permutation(n)[:k])
+        on_device, by_columns = cupy.asarray(matrix), amps.reshape(1 << k, -1)
+        line = {"part": f"times_{n}", "k": k, "n": n}
+        if k >= 6:
+            product = partial(cupy.matmul, on_device, by_columns)
+            product()
+            line["library_ms"] = 1e3 * float(np.median([clock(product) for _ in range(3)]))
+        for count in COUNTS:
+            for whole in dict.fromkeys((0, FINISHED.get(max(k, 7), 0))):
+                block = EmulatedBlock(engine, matrix, targets, {}, count, whole)
+                numbers, before = some_columns(engine, block, amps, n, k, rng)
+                redone, residual = block.run(amps, DOUBLE)
+                error = exact_error(engine, block, amps, before, numbers) if k < 12 or n == 26 else None
+                step = partial(block.run, amps, DOUBLE)
+                seconds = [clock(step) for _ in range(5)]
+                predicted = block.bytes_per_amplitude(16) * amps.size / 4.3e12
+                lines.add(
+                    **line, moduli=count, columns=whole, ms=1e3 * float(np.median(seconds)),
+                    spread_ms=1e3 * (max(seconds) - min(seconds)) / 2, memory_ms=1e3 * predicted, error=error,
+                    bound=float(moduli.error_bound(count, max(k, 7))) * 2.0**53, redone=redone, residual=residual,
+                )  # fmt: skip
+                del block
+        del on_device, by_columns
+        cupy.get_default_memory_pool().free_all_blocks()
+
+
+def auto(engine, lines):
+    """What the chooser takes, beside both paths, on the calibrated device."""
+    rng, clock, device = np.random.default_rng(6), timer(engine), cuda_calibrate.cuda_device(engine)
+    lines.add(part="auto", int8_ops_per_s=device.int8_ops_per_s, block_flops_per_s=device.block_flops_per_s)
+    for n in (20, 22, 24, 26):
+        amps = random_amps(engine, n)
+        state = engine.allocate(n, "double")
+        state.amps[...] = amps
+        for k in range(3, 13):
+            targets = tuple(int(q) for q in rng.permutation(n)[:k])
+            op = Op(Kind.UNITARY, targets, haar_on(engine, k))
+            seconds = {}
+            steps = {0: DenseBlock(op), PARITY: DenseBlock(op, Arithmetic.OZAKI, PARITY)}
+            steps[BITS_34] = DenseBlock(op, Arithmetic.OZAKI, BITS_34)
+            for count, step in steps.items():
+                run = partial(engine.run_step, state, step)
+                run()
+                seconds[count] = min(clock(run) for _ in range(3))
+            native = DenseBlock(op, prediction=cost_of_native(op, n, device))
+            for accuracy, count in ((None, PARITY), (4e-9, BITS_34)):
+                asked = choose.Asked("double", "auto", accuracy)
+                chosen = choose.dense_block(native, 2.0**n, n, asked, device)
+                taken = count if chosen.path is Arithmetic.OZAKI else 0
+                loss = seconds[taken] / min(seconds[0], seconds[count]) - 1
+                lines.add(
+                    part="auto", n=n, k=k, accuracy="parity" if accuracy is None else "34 bits", loss=loss,
+                    chosen="emulated" if taken else "native", native_ms=1e3 * seconds[0],
+                    emulated_ms=1e3 * seconds[count],
+                    predicted_ms=1e3 * chosen.prediction.seconds,
+                )  # fmt: skip
+            engine._programs.clear()
+
+
+def cost_of_native(op, n, device) -> Prediction:
+    """What the planner predicts for the block in a tile."""
+    return cost.predict_tile([op], cost.Extent.whole(n), n, "double", device)
+
+
+def hadamard(engine, lines):
+    """`qsim-ozaki bench hadamard --engine cuda`."""
+    from qsim_ozaki import bench_hadamard
+
+    found = bench_hadamard.measure(GemmOptions("cuda", 25, (12, 14), repeats=5))
+    for line in found.as_json()["lines"]:
+        lines.add(part="hadamard", **line)
+    lines.add(part="hadamard", conclusions=found.conclusions())
+
+
+def forms(engine, lines):
+    """The founding forms beside the production path, as `qsim-ozaki bench gemm --engine cuda` has them."""
+    from qsim_ozaki import bench_gemm
+
+    found = bench_gemm.measure(GemmOptions("cuda", 24, (8, 10), repeats=3))
+    for line in found.as_json()["lines"]:
+        lines.add(part="founding", **line)
+    lines.add(part="founding", conclusions=found.conclusions())
+
+
+def kernels_once(engine, _lines):
+    """One block of each kind, for the profiler."""
+    amps = random_amps(engine, 24)
+    for k in (8, 10):
+        matrix = haar_on(engine, k)
+        for count in COUNTS:
+            for whole in (0, FINISHED[k]):
+                EmulatedBlock(engine, matrix, tuple(range(5, 5 + k)), {}, count, whole).run(amps, DOUBLE)
+
+
+def ncu(_engine, lines):
+    """Nsight Compute's figures of the main kernels: pipes, bandwidth, conflicts, occupancy."""
+    command = ["ncu", "--clock-control", "none", "--csv", "--page", "details", "--print-details", "all"]
+    command += [word for name in PROFILED for word in ("--section", name)]
+    command += ["--metrics", METRICS, "--kernel-name", "regex:ozaki_.*", "--launch-count", "60"]
+    command += [sys.executable, __file__, "--part", "kernels_once", str(lines.path.with_suffix(".none"))]
+    out = subprocess.run(command, capture_output=True, text=True, check=False)
+    rows = list(csv.DictReader(line for line in out.stdout.splitlines() if line.startswith('"')))
+    if not rows:
+        lines.add(part="ncu", failed=(out.stdout + out.stderr)[-600:])
+    launches = {}
+    for row in rows:
+        figures = launches.setdefault((row["ID"], row["Kernel Name"], row["Grid Size"]), {})
+        figures[row["Metric Name"]] = f"{row['Metric Value']} {row['Metric Unit']}".strip()
+    seen = set()
+    for (_, name, grid), figures in launches.items():
+        if (name, grid) not in seen:
+            seen.add((name, grid))
+            lines.add(part="ncu", kernel=name, grid=grid, **figures)
+
+
+PARTS = {
+    "compile": compile_all,
+    "layers": layers,
+    "written_back": written_back,
+    "faults": faults,
+    "times_26": partial(times, 26),
+    "times_27": partial(times, 27),
+    "times_28": partial(times, 28),
+    "auto": auto,
+    "hadamard": hadamard,
+    "founding": forms,
+    "ncu": ncu,
+    "kernels_once": kernels_once,
+}
+
+
+def session(out, names):
+    """Every part in a process of its own; the record so far after each."""
+    record = {"command": " ".join(sys.argv), "date": time.strftime("%Y-%m-%d %H:%M"), "parts": {}, "rows": []}
+    with tempfile.TemporaryDirectory() as folder:
+        for name in names or SECONDS:
+            file, start = Path(folder) / f"{name}.jsonl", time.perf_counter()
+            command = [sys.executable, __file__, "--part", name, str(file)]
+            try:
+                code = subprocess.run(command, timeout=SECONDS[name], check=False).returncode
+            except subprocess.TimeoutExpired:
+                code = "stopped"
+            record["parts"][name] = {"code": code, "seconds": round(time.perf_counter() - start, 1)}
+            print(name, record["parts"][name], flush=True)
+            if file.exists():
+                record["rows"] += [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+            Path(out).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "--part":
+        PARTS[sys.argv[2]](select("cuda") if sys.argv[2] != "ncu" else None, Lines(sys.argv[3]))
+    else:
+        session(sys.argv[1], sys.argv[2:])
