@@ -52,7 +52,7 @@ def rows(k, precision, rng):
     count = moduli.num_moduli_for(None, k, precision)
     for name, matrix in matrices(k):
         block = ozaki.block(matrix, count)
-        run = extension_block(block)
+        run = extension_block(block, 2)
         extended = matrix.astype(np.clongdouble)
         for kind, x in columns(rng, matrix):
             used = x.astype(dtype)

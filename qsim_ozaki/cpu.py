@@ -115,7 +115,7 @@ class CpuEngine:
         base = sum(1 << q for q in step.one_qubits)
         base |= sum((op.ctrl_state >> b & 1) << q for b, q in enumerate(op.controls))
         amps = state.native.vector()
-        redone, residual = extension_block(prepared).run(
+        redone, residual = extension_block(prepared, self.threads).run(
             amps, list(op.targets), free, base, prepared.scheme.tolerance, self.threads
         )
         state.checks.add(redone, residual)
@@ -203,13 +203,13 @@ def _read(path: str) -> bytes:
         os.close(descriptor)
 
 
-def extension_block(block: ozaki.Block) -> _cpu.OzakiBlock:
-    """``block`` as the extension runs it."""
+def extension_block(block: ozaki.Block, threads: int = 1) -> _cpu.OzakiBlock:
+    """``block`` as the extension runs it, its residues made on ``threads`` threads."""
     scheme = block.scheme
     constants = _cpu.OzakiScheme(
         scheme.moduli, [scheme.matrix_bits, scheme.column_bits, block.exponent], list(scheme.product)
     )
-    return _cpu.OzakiBlock(constants, block.matrix, block.weights, block.check_row)
+    return _cpu.OzakiBlock(constants, block.matrix, block.weights, block.check_row, threads)
 
 
 def _native(state: State) -> _cpu.State:

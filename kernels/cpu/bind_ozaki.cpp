@@ -100,11 +100,13 @@ std::pair<std::int64_t, double> run(const OzakiBlock& block, Amps<Real> amps, st
     return {outcome.redone, outcome.residual};
 }
 
-OzakiBlock make_block(const OzakiScheme& scheme, Matrix<std::complex<double>> matrix, In<double> weights, In<std::complex<double>> check_row) {
+OzakiBlock make_block(const OzakiScheme& scheme, Matrix<std::complex<double>> matrix, In<double> weights, In<std::complex<double>> check_row,
+                      int threads) {
     const std::size_t size = matrix.shape(0);
     if (matrix.shape(1) != size || weights.size() != size || check_row.size() != size)
         throw std::invalid_argument("a block has a square matrix, a weight per row and an entry of its check row per column");
-    return OzakiBlock(scheme, matrix.data(), size, weights.data(), check_row.data());
+    nb::gil_scoped_release release;
+    return OzakiBlock(scheme, matrix.data(), size, weights.data(), check_row.data(), threads);
 }
 
 }  // namespace
@@ -118,7 +120,7 @@ void bind_ozaki(nb::module_& m) {
         .def("reduce", &reduce, "modulus"_a, "sums"_a)
         .def("reconstruct", &reconstruct, "residues"_a);
     nb::class_<OzakiBlock>(m, "OzakiBlock")
-        .def(nb::new_(&make_block), "scheme"_a, "matrix"_a, "weights"_a, "check_row"_a)
+        .def(nb::new_(&make_block), "scheme"_a, "matrix"_a, "weights"_a, "check_row"_a, "threads"_a = 1)
         .def_prop_ro("residues", [](nb::handle self) {
             auto& residues = nb::cast<OzakiBlock&>(self).residues();
             return nb::ndarray<nb::numpy, std::uint8_t, nb::ndim<1>>(residues.data(), {residues.size()}, self);

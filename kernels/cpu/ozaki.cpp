@@ -27,14 +27,24 @@ const OzakiKernels& ozaki_kernels() {
     return kernels;
 }
 
-void ozaki_pack(const std::int8_t* plane, index_t rows, index_t size, std::uint8_t* packed) {
-    const index_t padded_rows = padded(rows, kOzakiRows), padded_size = padded(size, 4);
-    for (index_t row = 0; row < padded_rows; ++row)
-        for (index_t k = 0; k < padded_size; ++k) {
-            const int value = row < rows && k < size ? plane[row * size + k] : 0;
-            packed[(row / kOzakiRows * padded_size + k / 4 * 4) * kOzakiRows + row % kOzakiRows * 4 + k % 4] =
-                static_cast<std::uint8_t>(value + 128);
+namespace {
+
+// One block of kOzakiRows rows, `rows` of them there: four entries of a row are one word.
+void pack_rows(const std::int8_t* plane, index_t rows, index_t size, std::uint8_t* packed) {
+    const index_t depth = padded(size, 4);
+    if (rows < kOzakiRows || size < depth) std::fill_n(packed, kOzakiRows * depth, std::uint8_t{128});
+    for (index_t row = 0; row < rows; ++row)
+        for (index_t k = 0; k < size; k += 4) {
+            std::uint8_t* word = packed + k * kOzakiRows + row * 4;
+            for (index_t i = 0; i < std::min<index_t>(4, size - k); ++i) word[i] = static_cast<std::uint8_t>(plane[row * size + k + i] + 128);
         }
+}
+
+}  // namespace
+
+void ozaki_pack(const std::int8_t* plane, index_t rows, index_t size, std::uint8_t* packed) {
+    for (index_t row = 0; row < rows; row += kOzakiRows)
+        pack_rows(plane + row * size, std::min<index_t>(kOzakiRows, rows - row), size, packed + row * padded(size, 4));
 }
 
 namespace {
@@ -83,21 +93,26 @@ struct OzakiBlock::Panel {
 };
 
 OzakiBlock::OzakiBlock(OzakiScheme scheme, const std::complex<double>* matrix, index_t size, const double* weights,
-                       const std::complex<double>* check_row)
+                       const std::complex<double>* check_row, int threads)
     : scheme_(std::move(scheme)), size_(size), matrix_(matrix, matrix + size * size), check_row_(check_row, check_row + size),
       weights_(weights, weights + size) {
-    const index_t plane = padded(size, kOzakiRows) * padded(size, 4);
+    const index_t depth = padded(size, 4), plane = padded(size, kOzakiRows) * depth;
     residues_.resize(2 * scheme_.moduli.size() * plane);
-    AlignedVector<double> re(size * size), im(size * size);
     const Scale scale(scheme_.matrix_bits - scheme_.matrix_exponent);
-    for (index_t j = 0; j < size * size; ++j)  // rounds once
-        re[j] = std::nearbyint(scale(matrix[j].real())), im[j] = std::nearbyint(scale(matrix[j].imag()));
-    std::vector<std::int8_t> pair(2 * size * size);
-    for (std::size_t t = 0; t < scheme_.moduli.size(); ++t) {
-        ozaki_kernels().encode(scheme_.moduli[t], re.data(), im.data(), size * size, pair.data(), pair.data() + size * size);
-        for (int side = 0; side < 2; ++side)
-            ozaki_pack(pair.data() + side * size * size, size, size, residues_.data() + (2 * t + side) * plane);
-    }
+    parallel_chunks(padded(size, kOzakiRows) / kOzakiRows, threads, [&](index_t block, int) {
+        const index_t first = block * kOzakiRows, rows = std::min<index_t>(kOzakiRows, size - first), count = rows * size;
+        AlignedVector<double> re(count), im(count);
+        for (index_t j = 0; j < count; ++j) {  // rounds once
+            const std::complex<double> entry = matrix_[first * size + j];
+            re[j] = std::nearbyint(scale(entry.real())), im[j] = std::nearbyint(scale(entry.imag()));
+        }
+        std::vector<std::int8_t> pair(2 * count);
+        for (std::size_t t = 0; t < scheme_.moduli.size(); ++t) {
+            ozaki_kernels().encode(scheme_.moduli[t], re.data(), im.data(), count, pair.data(), pair.data() + count);
+            for (int side = 0; side < 2; ++side)
+                pack_rows(pair.data() + side * count, rows, size, residues_.data() + (2 * t + side) * plane + first * depth);
+        }
+    });
 }
 
 // Gathers column `number` into place c of the panel: its norm, its scale, the scaled integers, what its check must give.

@@ -65,7 +65,7 @@ class OzakiBlock {
   public:
     // matrix: row-major, 2^k x 2^k; weights: of the check, one per row; check_row: weights^T matrix 2^-matrix_exponent.
     OzakiBlock(OzakiScheme scheme, const std::complex<double>* matrix, index_t size, const double* weights,
-               const std::complex<double>* check_row);
+               const std::complex<double>* check_row, int threads);
 
     // In place. `tolerance`: largest residual of a check, over the column's scale, that rounding explains.
     template <class Real>
