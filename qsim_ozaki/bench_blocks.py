@@ -1,18 +1,13 @@
 """Linear maps on qubits of a state as an experiment's variants: an engine's steps, a library's product, founding forms.
 
-In: an engine, a matrix, targets, a state. Out: `Variant`s, and other processes' lines. It times nothing itself.
+In: an engine, a matrix, targets, a state. Out: `Variant`s. It times nothing itself.
 """
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
-import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,17 +16,14 @@ from numpy.typing import NDArray
 from qsim_ozaki import cuda_founding, founding
 from qsim_ozaki.cuda_ozaki import EmulatedBlock
 from qsim_ozaki.engine import select
-from qsim_ozaki.errors import EngineError
-from qsim_ozaki.experiment import Line, Timer, Trial, Variant, environment, renamed, wall_seconds
+from qsim_ozaki.experiment import Timer, Trial, Variant, wall_seconds
 from qsim_ozaki.founding import Form
 from qsim_ozaki.ops import ComplexArray, DenseBlock, Kind, Op, Step
 from qsim_ozaki.ops import Path as Arithmetic
 
 CHECKED_COLUMNS = 8  # whose images are computed in extended precision
 BITS_34 = 9  # moduli: about 34 bits
-PARITY = 15
 PLANES_READY = "planes ready: products and CRT only"
-CHILD_SECONDS = 600.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,7 +111,7 @@ class BlockMap:
     def emulated(self, count: int, name: str = "emulated, in place") -> Variant:
         """The engine's emulated block with ``count`` moduli."""
         step = DenseBlock(self.op, Arithmetic.OZAKI, count)
-        return self.by_steps(name, "double" if count >= PARITY else "34 bits", [step])
+        return self.by_steps(name, "34 bits" if count == BITS_34 else "double", [step])
 
     def emulated_on_gpu(self, count: int, whole_columns: int) -> Variant:
         """The emulated block with a given write-back."""
@@ -128,7 +120,7 @@ class BlockMap:
         how = f"one kernel for {whole_columns} columns" if whole_columns else "two kernels"
         return Variant(
             f"emulated, written back by {how}",
-            "double" if count >= PARITY else "34 bits",
+            "34 bits" if count == BITS_34 else "double",
             lambda: block.run(state.amps, {"REAL": "double"}),
             lambda numbers: self.amplitudes(state, numbers),
             block.bytes_per_amplitude(16) * self.vector.size,
@@ -222,22 +214,3 @@ def random_vector(num_qubits: int, seed: int) -> ComplexArray:
     parts = rng.normal(size=2 << num_qubits)
     parts /= np.linalg.norm(parts)
     return np.asarray(parts.view(np.complex128))
-
-
-def of_another_process(words: Sequence[str], changes: Mapping[str, str], suffix: str = "") -> Iterable[Line]:
-    """The lines of ``qsim-ozaki bench WORDS`` in a process with these environment variables, marked by ``suffix``.
-
-    Raises:
-        EngineError: the process failed, with its last word.
-    """
-    with tempfile.TemporaryDirectory(prefix="qsim-ozaki-bench-") as folder:
-        file = Path(folder) / "lines.json"
-        program = "from qsim_ozaki.cli import main; main()"
-        command = [sys.executable, "-P", "-c", program, "bench", *words, "--json", str(file)]
-        done = subprocess.run(
-            command, env=environment(**changes), capture_output=True, text=True, timeout=CHILD_SECONDS, check=False
-        )
-        if done.returncode:
-            reason = (done.stderr.strip() or "it said nothing").splitlines()[-1]
-            raise EngineError(f"the process with {dict(changes)} failed: {reason}")
-        return renamed(json.loads(file.read_text(encoding="utf-8"))["lines"], suffix)

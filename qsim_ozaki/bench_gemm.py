@@ -5,25 +5,30 @@ In: options. Out: an `Experiment`. It prints nothing.
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 import numpy as np
 
 import qsim_ozaki._cpu as _cpu
-from qsim_ozaki import founding
-from qsim_ozaki.bench_blocks import BITS_34, PARITY, BlockMap, haar, make_engine, of_another_process, random_vector
+from qsim_ozaki import founding, moduli
+from qsim_ozaki.bench_blocks import BITS_34, BlockMap, haar, make_engine, random_vector
 from qsim_ozaki.cpu_calibrate import processor
 from qsim_ozaki.cuda_ozaki import FINISHED
 from qsim_ozaki.errors import OptionError
-from qsim_ozaki.experiment import Experiment, Line, Variant, now
+from qsim_ozaki.experiment import Experiment, Line, Variant, environment, now, renamed
 
 SETS = ("vnni", "avx2", "portable")  # of instructions, widest first, and what the extension is told to use them
 TOLD = {"vnni": "avx512", "avx2": "avx2", "portable": "portable"}
 ONLY = ("native", "library", "emulated", "founding")
 MAX_SIZE = 13
+CHILD_SECONDS = 600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +114,13 @@ def measure(options: GemmOptions, progress: Callable[[Experiment], None] = lambd
     return found
 
 
+def counts(size: int) -> tuple[int, int]:
+    """Moduli of a matrix on ``size`` qubits: for FP64 parity, and for about 34 bits."""
+    parity = moduli.num_moduli_for(None, size)
+    assert parity is not None  # sizes are at most MAX_SIZE
+    return parity, BITS_34
+
+
 def variants(block: BlockMap, only: tuple[str, ...]) -> list[Variant]:
     """The variants of one matrix."""
     size, out = len(block.targets), []
@@ -118,13 +130,13 @@ def variants(block: BlockMap, only: tuple[str, ...]) -> list[Variant]:
     if "native" in only:
         out.append(block.native())
     if "emulated" in only and block.on_gpu:
-        for count in (PARITY, BITS_34):
+        for count in counts(size):
             out.append(block.emulated_on_gpu(count, 0))
             if max(size, 7) in FINISHED:
                 out.append(block.emulated_on_gpu(count, FINISHED[max(size, 7)]))
     elif "emulated" in only:
         name = f"emulated {_cpu.ozaki_isa()}, in place"
-        out += [block.emulated(PARITY, name), block.emulated(BITS_34, name)]
+        out += [block.emulated(count, name) for count in counts(size)]
     if "founding" in only:
         forms = [
             (founding.halves(), "34 bits"),
@@ -145,10 +157,29 @@ def others(options: GemmOptions) -> list[Line]:
     lines: list[Line] = []
     if options.engine == "cuda" and "library" in options.only:
         changes = {"CUBLAS_EMULATE_DOUBLE_PRECISION": "1", "CUBLAS_EMULATION_STRATEGY": "eager"}
-        asked = replace(options, only=("library",))
-        lines += of_another_process([*command("gemm", asked), "--alone"], changes, "(cuBLAS' own emulation)")
+        lines += _of_another_process(replace(options, only=("library",)), changes, "(cuBLAS' own emulation)")
     if options.engine == "cpu" and "emulated" in options.only and "QSIM_OZAKI_ISA" not in os.environ:
         asked = replace(options, only=("emulated",))
         for name in SETS[SETS.index(_cpu.ozaki_isa()) + 1 :]:
-            lines += of_another_process([*command("gemm", asked), "--alone"], {"QSIM_OZAKI_ISA": TOLD[name]})
+            lines += _of_another_process(asked, {"QSIM_OZAKI_ISA": TOLD[name]})
     return lines
+
+
+def _of_another_process(options: GemmOptions, changes: Mapping[str, str], suffix: str = "") -> list[Line]:
+    """The lines of ``options`` measured with these environment variables, marked by ``suffix``; why not, where not."""
+    program = "import sys; from qsim_ozaki.bench_gemm import answer; answer(sys.argv[1])"
+    command = [sys.executable, "-P", "-c", program, json.dumps(asdict(options))]
+    done = subprocess.run(
+        command, env=environment(**changes), capture_output=True, text=True, timeout=CHILD_SECONDS, check=False
+    )
+    if done.returncode:
+        reason = (done.stderr.strip() or "it said nothing").splitlines()[-1]
+        return [Line(size, f"another process {suffix}".strip(), "double", note=reason) for size in options.sizes]
+    return renamed(json.loads(done.stdout)["lines"], suffix)
+
+
+def answer(words: str) -> None:
+    """What another process asked, given as the JSON of its options, is measured and printed as JSON."""
+    fields: dict[str, Any] = json.loads(words)
+    fields |= {"sizes": tuple(fields["sizes"]), "only": tuple(fields["only"]), "others": False}
+    print(json.dumps(measure(GemmOptions(**fields)).as_json()))

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qsim_ozaki import cuda_hadamard
-from qsim_ozaki.bench_blocks import BITS_34, PARITY, BlockMap, make_engine, random_vector, timer
-from qsim_ozaki.bench_gemm import GemmOptions, command
+from qsim_ozaki.bench_blocks import BITS_34, BlockMap, make_engine, random_vector, timer
+from qsim_ozaki.bench_gemm import GemmOptions, command, counts
 from qsim_ozaki.cpu_calibrate import processor
 from qsim_ozaki.errors import OptionError
 from qsim_ozaki.experiment import Experiment, Line, Trial, Variant, now
@@ -80,16 +80,17 @@ class HadamardMap:
         for part in parts:
             op = Op(Kind.UNITARY, part, hadamard(len(part)))
             steps.append(DenseBlock(op, Arithmetic.OZAKI, count))
-        return self.block.by_steps(name, "double" if count >= PARITY else "34 bits", steps)
+        return self.block.by_steps(name, "34 bits" if count == BITS_34 else "double", steps)
 
     def variants(self) -> list[Variant]:
         """All there are on this engine at this size."""
         targets, out = self.block.targets, [self.fast("double")]
-        for count in (PARITY, BITS_34):
+        for place in range(2):
             if len(targets) <= DENSE_QUBITS[self.block.engine.name]:
+                count = counts(len(targets))[place]
                 out.append(self.by_matrices([targets], count, f"H materialised, emulated, {count} moduli"))
             if len(targets) > RADIX:
-                parts = blocks_of(targets, RADIX)
+                parts, count = blocks_of(targets, RADIX), counts(RADIX)[place]
                 out.append(self.by_matrices(parts, count, f"radix-128 Kronecker, emulated, {count} moduli"))
         out.append(self.fast("single"))
         if self.block.on_gpu:

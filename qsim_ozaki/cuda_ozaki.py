@@ -29,7 +29,7 @@ from qsim_ozaki.cuda_ozaki_tables import (
 from qsim_ozaki.errors import CapacityError
 from qsim_ozaki.ops import ComplexArray
 
-WHOLE_BITS, WHOLE_DEPTH = 3, 4  # columns of ozaki_encode.cu, kWhole, and the most blocks of 128 rows it holds
+WHOLE_BITS = 3  # columns of ozaki_encode.cu, kWhole
 THREADS = 256
 RECORD_BYTES = 56  # of ColumnRecord
 RECONSTRUCT_THREADS = 128
@@ -40,6 +40,11 @@ LANES = 2  # chunks at a time
 # with the product's entries in memory between them. `FINISHED` is what has yet to be measured against them.
 WHOLE_COLUMNS = {7: 0, 8: 0, 9: 0, 10: 0}
 FINISHED = {7: 16, 8: 16, 9: 8, 10: 8}
+# Most blocks of 128 rows that ozaki_encode holds; else ozaki_scale and ozaki_residues read the state twice. The second
+# goes with ozaki_finish.
+WHOLE_DEPTH = {False: 4, True: 8}
+SHARED_BYTES = {80: 163 << 10, 86: 99 << 10, 89: 99 << 10, 90: 227 << 10, 100: 227 << 10, 120: 99 << 10}  # of a block
+STATIC_BYTES = 3 << 10  # at most, beside what is asked for at a launch
 REDO_ENTRIES = 1 << 24  # amplitudes of failed columns redone at a time
 STAGES = {80: 3, 86: 2, 89: 2, 90: 4, 100: 4, 120: 2}  # of ozaki_product.cu
 STAGE_BYTES = 48 << 10
@@ -125,7 +130,10 @@ class EmulatedBlock:
         self.size = 1 << len(self.rows)
         by_table = WHOLE_COLUMNS.get(len(self.rows), 0)
         self.whole_columns = by_table if whole_columns is None else whole_columns
+        if self._finish_bytes() + STATIC_BYTES > SHARED_BYTES[engine.architecture]:
+            self.whole_columns = 0
         self.order = {"WHOLE": str(self.whole_columns)}
+        self.encodes_whole = self.size >> ROW_BITS <= WHOLE_DEPTH[bool(self.whole_columns)]
         columns = [q for q in free if q not in self.rows]
         self.places = cupy.asarray(tile_places(self.rows, columns[:COLUMN_BITS]))
         self.whole_places = cupy.asarray(tile_places(self.rows, columns[:WHOLE_BITS]))
@@ -226,10 +234,12 @@ class EmulatedBlock:
         num_columns = int(columns["num_columns"][0])
         kind = instance | {"MODULI": str(self.num_moduli)} | self.order
         args: tuple[Any, ...] = (amps, self.whole_places, offsets, row_offset, self.check_row, records, operand)
-        if depth <= WHOLE_DEPTH:
+        if self.encodes_whole:
             args = (*args, columns, self.scheme)
             shared_bytes = self.size + 1 << WHOLE_BITS + 4
-            self._launch("ozaki_encode", kind | {"DEPTH": str(depth)}, num_columns >> WHOLE_BITS, args, shared_bytes)
+            threads = THREADS if depth <= 4 else 2 * THREADS  # kThreads
+            blocks = num_columns >> WHOLE_BITS
+            self.engine.launch("ozaki_encode", kind | {"DEPTH": str(depth)}, blocks, threads, args, shared_bytes)
             return
         records.fill(0)
         args = (amps, offsets, row_offset, self.check_row, records, columns)
@@ -258,8 +268,12 @@ class EmulatedBlock:
         args = (residues, self.weights, where.amps, places, where.offsets, where.row_offset, records, report)
         blocks = int(where.columns["num_columns"][0]) // width
         threads = 512 if self.size * width > 4096 else THREADS  # kThreads
-        shared_bytes = 16 * width * (self.size + 32 // width)  # kColumns * kStride
-        self.engine.launch("ozaki_finish", kind, blocks, threads, (*args, where.columns, self.scheme), shared_bytes)
+        all_args = (*args, where.columns, self.scheme)
+        self.engine.launch("ozaki_finish", kind, blocks, threads, all_args, self._finish_bytes())
+
+    def _finish_bytes(self) -> int:
+        """Shared memory of a block of ozaki_finish: kColumns * kStride entries."""
+        return 16 * self.whole_columns * self.size + 512 if self.whole_columns else 0
 
     def multiply(self, operand: Any, residues: Any, stride: int, kernel: str) -> None:
         """All planes' products by ``ozaki_product`` or, on Hopper, ``ozaki_wgmma``."""
@@ -278,7 +292,7 @@ class EmulatedBlock:
     def bytes_per_amplitude(self, bytes_of_one: int) -> int:
         """Bytes between memory and the chip for one of ``bytes_of_one``, each array read and written once a kernel."""
         planes = 2 * self.num_moduli
-        encode = bytes_of_one * (1 + (self.size >> ROW_BITS > WHOLE_DEPTH)) + planes
+        encode = bytes_of_one * (1 if self.encodes_whole else 2) + planes
         write_back = planes + bytes_of_one + (0 if self.whole_columns else 32)
         return encode + 2 * planes + write_back
 

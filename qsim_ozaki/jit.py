@@ -77,6 +77,7 @@ KERNELS: dict[str, Kernel] = {
             DOUBLE | {"MODULI": "15", "DEPTH": "1", "WHOLE": "0"},
             DOUBLE | {"MODULI": "9", "DEPTH": "2", "WHOLE": "16"},
             SINGLE | {"MODULI": "8", "DEPTH": "4", "WHOLE": "8"},
+            DOUBLE | {"MODULI": "16", "DEPTH": "8", "WHOLE": "8"},
         ),
     ),
     "ozaki_matrix": Kernel("ozaki_matrix.cu", "ozaki_matrix", ({},)),

@@ -15,13 +15,17 @@ from functools import cache
 
 MAX_MODULI = 17  # more than OPERAND_BITS of both operands need
 MAX_TARGETS = 13  # sums of 2**13 products of two residues stay below 2**27 in an INT32 accumulator
-# operands rounded to a quarter of the precision's last bit: then the error is that of its own sums
+# operands rounded to a quarter of the precision's last bit: then the error is that of its own sums,
 PARITY_BITS = {"double": 55, "single": 26}
+# and a proved bound of this many of its last bits: entries that all round the same way add up to the bound, while
+# native sums of the same products err by 2 to 4 (columns that are rows of a Hadamard matrix of up to 2^12 rows)
+PARITY_UNITS = Fraction(17, 2)
 OPERAND_BITS = 60  # of a scaled operand: it is rounded to a 64-bit integer
 NORM_SLACK = Fraction(1025, 1024)  # a scaled row or column may have this norm, so that rounding cannot move its scale
 FRACTION_MARGIN = Fraction(1, 1 << 20)  # room between a result and half the product: the low words' share of a sum
 WEIGHT_BITS = 38  # of a weight's high word: MAX_MODULI integers below 2**11 times it, all at most 1/2, sum up exactly
 FP64_UNIT = Fraction(1, 1 << 53)
+PARITY_BOUNDS = {"double": PARITY_UNITS * FP64_UNIT, "single": PARITY_UNITS * Fraction(1, 1 << 24)}
 
 
 @cache
@@ -194,6 +198,7 @@ def num_moduli_for(accuracy: float | None, num_targets: int, precision: str = "d
     for count in range(1, MAX_MODULI + 1):
         if accuracy is None:
             meets = min(operand_bits(count, num_targets)) >= PARITY_BITS[precision]
+            meets = meets and error_bound(count, num_targets) <= PARITY_BOUNDS[precision]
         else:
             meets = error_bound(count, num_targets) <= Fraction(accuracy)
         if meets and is_sound(count, num_targets):

@@ -65,6 +65,9 @@ def test_other_instruction_sets_are_measured_in_other_processes(monkeypatch):
     found = [each.variant for each in lines]
     assert found == [f"emulated {name}, in place" for name in narrower for _ in range(2)]
     assert all(each.error <= 1e-9 and each.seconds for each in lines)
+    (failed,) = bench_gemm._of_another_process(GemmOptions("cpu", 7, (3,)), {"QSIM_OZAKI_ISA": "abacus"}, "(abacus)")
+    assert (failed.variant, failed.seconds) == ("another process (abacus)", ())
+    assert "QSIM_OZAKI_ISA=abacus is not available here" in failed.note
 
 
 def test_every_way_to_transform_gives_the_same_state():
@@ -75,8 +78,8 @@ def test_every_way_to_transform_gives_the_same_state():
         assert each.error <= bounds[each.accuracy], each
     assert [each.variant for each in timed if each.size == 8] == [
         "FP64 fast transform",
-        "H materialised, emulated, 15 moduli",
-        "radix-128 Kronecker, emulated, 15 moduli",
+        "H materialised, emulated, 16 moduli",
+        "radix-128 Kronecker, emulated, 16 moduli",
         "H materialised, emulated, 9 moduli",
         "radix-128 Kronecker, emulated, 9 moduli",
         "FP32 fast transform",

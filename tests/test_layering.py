@@ -25,11 +25,11 @@ RULES = {
         {"numpy"},
     ),
     "bench_gemm": (
-        {"bench_blocks", "cpu_calibrate", "cuda_ozaki", "experiment", "founding", "errors", "_cpu"},
+        {"bench_blocks", "cpu_calibrate", "cuda_ozaki", "experiment", "founding", "moduli", "errors", "_cpu"},
         {"numpy"},
     ),
     "bench_blocks": (
-        {"cuda_founding", "cuda_ozaki", "engine", "experiment", "founding", "ops", "errors"},
+        {"cuda_founding", "cuda_ozaki", "engine", "experiment", "founding", "ops"},
         {"numpy"},
     ),
     "experiment_report": ({"bench_report", "experiment", "errors"}, {"rich", "matplotlib"}),

@@ -124,7 +124,8 @@ def test_the_bound_is_never_below_the_true_error(rng, count, num_targets, worst)
 
 def test_accuracy_picks_the_fewest_moduli():
     for num_targets in range(moduli.MAX_TARGETS + 1):
-        assert moduli.num_moduli_for(None, num_targets) == 15
+        assert moduli.num_moduli_for(None, num_targets) == (15 if num_targets < 7 else 16 if num_targets < 13 else 17)
+        assert moduli.error_bound(moduli.num_moduli_for(None, num_targets), num_targets) <= 8.5 * 2.0**-53
         for accuracy in (1e-4, 1e-6, 1e-9, 1e-12, 1e-14):
             count = moduli.num_moduli_for(accuracy, num_targets)
             assert moduli.error_bound(count, num_targets) <= accuracy
@@ -132,7 +133,7 @@ def test_accuracy_picks_the_fewest_moduli():
             assert less_accurate or not moduli.is_sound(count - 1, num_targets)
     assert moduli.num_moduli_for(1e-17, 8) is None
     assert moduli.num_moduli_for(None, moduli.MAX_TARGETS + 1) is None
-    assert moduli.num_moduli_for(None, 8, "single") == 7
+    assert [moduli.num_moduli_for(None, k, "single") for k in (3, 8, 10)] == [7, 7, 8]
 
 
 @pytest.mark.parametrize("count", range(2, moduli.MAX_MODULI + 1))

@@ -135,7 +135,7 @@ def test_single_precision_states(host, rng):
 
 
 def test_columns_too_long_to_hold_when_they_are_encoded(host, rng, monkeypatch):
-    monkeypatch.setattr(cuda_ozaki, "WHOLE_DEPTH", 0)
+    monkeypatch.setattr(cuda_ozaki, "WHOLE_DEPTH", {False: 0, True: 0})
     one, other = both_ways(host, rng, (6, 0, 1, 9, 3, 10, 4), 12, 16, {"REAL": "double"})
     assert "ozaki_scale" in host.launched
     assert np.array_equal(one, other)

@@ -50,7 +50,7 @@ def test_a_block_is_emulated_from_its_predicted_crossing_on():
     paths = []
     for k in range(7, 11):
         (step,) = block_steps(k, 20, fast)
-        emulated = predict_emulated(step.op, 15, 2.0**20, 20, "double", fast)
+        emulated = predict_emulated(step.op, 16, 2.0**20, 20, "double", fast)
         (native,) = (other.prediction for other in block_steps(k, 20, fast, arithmetic="native"))
         assert (step.path is Path.OZAKI) == (emulated.seconds < native.seconds)
         assert step.prediction == min(emulated, native, key=lambda p: p.seconds)

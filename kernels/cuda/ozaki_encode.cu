@@ -1,6 +1,6 @@
 // ozaki_encode.cu -- ozaki_scale.cu and ozaki_residues.cu in one, for columns short enough to be held whole: one read of the state.
 // Arrays     as there; places for tiles of kWhole columns; records need not be zero at the start
-// Launch     one block of 256 threads per kWhole columns, a warp for each; dynamic shared memory for kWhole * (K + 1) double2
+// Launch     one block of kThreads per kWhole columns, kParts warps for each; dynamic shared memory for kWhole * (K + 1) double2
 // Work       16 B read and 2 B a modulus written an amplitude; about 13 integer operations an amplitude and modulus: bound by them
 // Exactness  amplitudes are rounded once, to integers; residues are exact; the same bits on every run
 #include "ozaki.cuh"
@@ -8,6 +8,8 @@
 constexpr int kWhole = 8;
 constexpr int kBlocks = QSIM_DEPTH;  // K / kDepth
 constexpr int kStride = kBlocks * kDepth + 1;
+constexpr int kParts = kBlocks > 4 ? 2 : 1;  // of a column, its blocks in turn: one block a multiprocessor needs more warps
+constexpr int kThreads = 256 * kParts;
 
 __device__ __forceinline__ double warp_sum(double value) {
 #pragma unroll
@@ -15,18 +17,19 @@ __device__ __forceinline__ double warp_sum(double value) {
     return value;
 }
 
-extern "C" __global__ void __launch_bounds__(256, kBlocks == 4 ? 3 : 5)
+extern "C" __global__ void __launch_bounds__(kThreads, kBlocks > 4 ? 1 : kBlocks == 4 ? 3 : 5)
 ozaki_encode(const amp_t* __restrict__ state, const index_t* __restrict__ places, const index_t* __restrict__ column_offset,
              const index_t* __restrict__ row_offset, const double2* __restrict__ check_row, ColumnRecord* __restrict__ records,
              signed char* __restrict__ operand, const __grid_constant__ Columns columns, const __grid_constant__ Scheme scheme) {
     extern __shared__ __align__(16) double2 tile[];  // [column][row], one row of padding a column
-    const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
-    const unsigned column = blockIdx.x * kWhole + warp;
+    __shared__ double partial[kParts][kWhole][4];
+    const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5 & 7, part = threadIdx.x >> 8;
+    const unsigned column = blockIdx.x * kWhole + warp, member = threadIdx.x & 255;
     const index_t base = columns.base | __ldg(column_offset + blockIdx.x * kWhole);
-    const amp_t* from = state + base + __ldg(places + 2 * threadIdx.x);
-    const int thread_place = (int)__ldg(places + 2 * threadIdx.x + 1);
+    const amp_t* from = state + base + __ldg(places + 2 * member);
+    const int thread_place = (int)__ldg(places + 2 * member + 1);
 #pragma unroll
-    for (int block = 0; block < kBlocks; ++block) {
+    for (int block = part; block < kBlocks; block += kParts) {
         const index_t offset = __ldg(row_offset + block * kDepth);
 #pragma unroll
         for (int i = 0; i < kWhole * kDepth / 256; ++i) {
@@ -40,7 +43,8 @@ ozaki_encode(const amp_t* __restrict__ state, const index_t* __restrict__ places
     const double2* mine = tile + warp * kStride + lane;
     double square = 0, rescued = 0, expected_re = 0, expected_im = 0;
 #pragma unroll
-    for (int i = 0; i < 4 * kBlocks; ++i) {
+    for (int j = 0; j < 4 * kBlocks / kParts; ++j) {
+        const int i = (j >> 2) * 4 * kParts + part * 4 + (j & 3);
         const amp_t amp = *reinterpret_cast<const amp_t*>(mine + 32 * i);
         const double2 p = __ldg(check_row + 32 * i + lane);
         const double re = amp.x, im = amp.y, up_re = re * 0x1p600, up_im = im * 0x1p600;
@@ -49,14 +53,21 @@ ozaki_encode(const amp_t* __restrict__ state, const index_t* __restrict__ places
         expected_re += p.x * re - p.y * im;
         expected_im += p.x * im + p.y * re;
     }
+    square = warp_sum(square), rescued = warp_sum(rescued);
     expected_re = warp_sum(expected_re), expected_im = warp_sum(expected_im);
-    const int exponent = scale_exponent(warp_sum(square), warp_sum(rescued));
-    if (lane == 0) records[column] = {0, 0, expected_re, expected_im, 0, 0, exponent, 0};
+    if (kParts > 1) {
+        if (lane < 4) partial[part][warp][lane] = lane == 0 ? square : lane == 1 ? rescued : lane == 2 ? expected_re : expected_im;
+        __syncthreads();
+        auto both = [&](int what) { return partial[0][warp][what] + partial[kParts - 1][warp][what]; };
+        square = both(0), rescued = both(1), expected_re = both(2), expected_im = both(3);
+    }
+    const int exponent = scale_exponent(square, rescued);
+    if (lane == 0 && part == 0) records[column] = {0, 0, expected_re, expected_im, 0, 0, exponent, 0};
     const bool usable = exponent < kUnusable;
     const Power power(usable ? scheme.column_bits - exponent : 0);
     const unsigned row = (column & ~63u) | operand_row((int)column & 63);
 #pragma unroll 1
-    for (int block = 0; block < kBlocks; ++block) {
+    for (int block = part; block < kBlocks; block += kParts) {
         Entries entries;
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
