@@ -30,7 +30,7 @@ if importlib.util.find_spec("platformdirs") is None:  # for this process and tho
 
 import numpy as np
 
-from qsim_ozaki import choose, cost, cuda_calibrate, cuda_founding, founding, jit, moduli
+from qsim_ozaki import choose, cost, cuda_calibrate, cuda_founding, cuda_ozaki, founding, jit, moduli
 from qsim_ozaki.bench_blocks import BITS_34, timer
 from qsim_ozaki.bench_gemm import GemmOptions
 from qsim_ozaki.cuda_ozaki import FINISHED, EmulatedBlock
@@ -55,6 +55,7 @@ SECONDS = {
 CHECK_QUBITS, FAULT_QUBITS = 20, 14
 FAULT_GROUPS, FAULTS_PER_GROUP = 20, 50
 PARITY = 16  # from 7 qubits to 12
+CHUNKS = (23, 22, 21)  # log2 of the amplitudes of a chunk; the first is the default
 COUNTS = (PARITY, BITS_34, 15)  # 15: what earlier times were measured with
 PROFILED = ("SpeedOfLight", "ComputeWorkloadAnalysis", "MemoryWorkloadAnalysis", "Occupancy", "WarpStateStats")
 METRICS = "gpu__time_duration.sum,l1tex__data_bank_conflicts_pipe_lsu.sum"
@@ -221,11 +222,30 @@ def faults(engine, lines):
     lines.add(part="faults", trials=trials, caught=caught, right=right)
 
 
+def one_time(engine, block, amps, where, rng):
+    """Milliseconds of a block, what memory alone would take, the error of a few columns beside the bound."""
+    (n, k), clock = where, timer(engine)
+    numbers, before = some_columns(engine, block, amps, n, k, rng)
+    redone, residual = block.run(amps, DOUBLE)
+    step = partial(block.run, amps, DOUBLE)
+    error = exact_error(engine, block, amps, before, numbers) if k < 12 or n == 26 else None
+    seconds = [clock(step) for _ in range(5)]
+    return {
+        "ms": 1e3 * float(np.median(seconds)),
+        "spread_ms": 1e3 * (max(seconds) - min(seconds)) / 2,
+        "memory_ms": 1e3 * block.bytes_per_amplitude(16) * amps.size / 4.3e12,
+        "error": error,
+        "bound": float(moduli.error_bound(block.num_moduli, max(k, 7))) * 2.0**53,
+        "redone": redone,
+        "residual": residual,
+    }
+
+
 def times(n, engine, lines):
     """Every line of the acceptance table: library, native, emulated with both write-backs; errors beside the bound."""
     rng, cupy, clock = np.random.default_rng(5), engine.cupy, timer(engine)
     amps = random_amps(engine, n)
-    for k in range(3, 14) if n == 26 else range(8, 13):
+    for k in (8, 9, 10, 11, 12, 7, 6, 5, 4, 3, 13) if n == 26 else range(8, 13):
         matrix = haar_on(engine, min(k, 12))
         matrix = matrix if k < 13 else np.kron(matrix, haar_on(engine, 1))
         targets = tuple(int(q) for q in rng.permutation(n)[:k])
@@ -235,21 +255,14 @@ def times(n, engine, lines):
             product = partial(cupy.matmul, on_device, by_columns)
             product()
             line["library_ms"] = 1e3 * float(np.median([clock(product) for _ in range(3)]))
-        for count in COUNTS:
+        for count in COUNTS if k < 12 else (moduli.num_moduli_for(None, k), BITS_34):
             for whole in dict.fromkeys((0, FINISHED.get(max(k, 7), 0))):
-                block = EmulatedBlock(engine, matrix, targets, {}, count, whole)
-                numbers, before = some_columns(engine, block, amps, n, k, rng)
-                redone, residual = block.run(amps, DOUBLE)
-                error = exact_error(engine, block, amps, before, numbers) if k < 12 or n == 26 else None
-                step = partial(block.run, amps, DOUBLE)
-                seconds = [clock(step) for _ in range(5)]
-                predicted = block.bytes_per_amplitude(16) * amps.size / 4.3e12
-                lines.add(
-                    **line, moduli=count, columns=whole, ms=1e3 * float(np.median(seconds)),
-                    spread_ms=1e3 * (max(seconds) - min(seconds)) / 2, memory_ms=1e3 * predicted, error=error,
-                    bound=float(moduli.error_bound(count, max(k, 7))) * 2.0**53, redone=redone, residual=residual,
-                )  # fmt: skip
-                del block
+                for chunk in CHUNKS if whole and n == 26 else CHUNKS[:1]:
+                    cuda_ozaki.CHUNK_AMPS = 1 << chunk
+                    block = EmulatedBlock(engine, matrix, targets, {}, count, whole)
+                    found = one_time(engine, block, amps, (n, k), rng)
+                    lines.add(**line, moduli=count, columns=whole, chunk=chunk, **found)
+                    del block
         del on_device, by_columns
         cupy.get_default_memory_pool().free_all_blocks()
 

@@ -167,6 +167,25 @@ def test_planted_faults_and_odd_columns_are_redone(host, rng, whole):
         assert np.max(np.abs(y[column] - exact)) <= float(moduli.error_bound(9, 7)) * norm
 
 
+@pytest.mark.parametrize("columns", [8, 16])
+@pytest.mark.parametrize("quarter", range(4))
+def test_entries_are_stored_without_bank_conflicts(columns, quarter):
+    """Eight lanes store 16 bytes each to eight groups of four banks; all rows and columns of a step are written once."""
+    words, written = columns // 4, set()
+    stride = 128 + 8 // words
+    for warp in range(64 * words // 32 // 2):
+        for first in range(0, 32, 8):
+            for i in range(4):
+                places = []
+                for lane in range(first, first + 8):
+                    word, slot = lane % words, lane // words & 7
+                    row = 8 * (warp * (4 // words) + lane // (8 * words)) + (slot ^ 2 * quarter) % 8
+                    places.append((word + words * i) * stride + row)
+                assert len({place % 8 for place in places}) == 8
+                written |= set(places)
+    assert len(written) == 32 * columns
+
+
 def test_choice_of_the_write_back_is_a_table(host, rng):
     matrix = random_unitary(rng, 8)
     assert set(cuda_ozaki.WHOLE_COLUMNS) == set(cuda_ozaki.FINISHED)
