@@ -1,5 +1,6 @@
 """CUDA kernels on the host: a shared library per instance, over `cuda_on_host.hpp`, launched as the engine does."""
 
+import atexit
 import ctypes
 import hashlib
 import re
@@ -16,6 +17,7 @@ from qsim_ozaki import jit
 
 HERE = Path(__file__).parent
 FOLDER = Path(tempfile.mkdtemp(prefix="qsim-ozaki-host-"))
+atexit.register(shutil.rmtree, FOLDER, ignore_errors=True)
 # dynamic shared memory is one array; static arrays are as good as shared, since threads take turns
 SHARED = (
     (r"extern __shared__ __align__\(\d+\) ((?:\w+ )+)(\w+)\[\];", r"\1* const \2 = (\1*)::shared;"),
