@@ -2,10 +2,10 @@
 
 usage: parity.py OUT.json [LARGEST]
 
-Haar-random, Fourier and Hadamard matrices; columns that are random, that spread over 1e-300 to 1, and that are rows of
-the matrix, so that sums are the largest there are. Each row has the largest error of 16 columns over a column's norm,
-in units of 2^-53 (of 2^-24 for complex64), beside that of NumPy's product, and the proved bound. All on the CPU engine.
-Then the founding form of 17-bit halves on a product of 2048 x 2048 x 2048 entries U(-1, 1).
+Haar-random, Fourier and Hadamard matrices; columns that are random, that spread over 1e-300 to 1 (1e-30 in complex64),
+and that are rows of the matrix, so that sums are the largest there are. Each row has the largest error of 16 columns
+over a column's norm, in units of 2^-53 (of 2^-24 for complex64), beside that of NumPy's product, and the proved bound.
+All on the CPU engine. Then the founding form of 17-bit halves on a product of 2048 x 2048 x 2048 entries U(-1, 1).
 """
 
 import json
@@ -36,12 +36,12 @@ def matrices(k):
     yield "hadamard", hadamard(k)
 
 
-def columns(rng, matrix):
-    """Name and ``(2**k, COLUMNS)`` columns."""
+def columns(rng, matrix, spread):
+    """Name and ``(2**k, COLUMNS)`` columns; the second spread over 10**-spread to 1."""
     size = len(matrix)
     x = rng.normal(size=(size, COLUMNS)) + 1j * rng.normal(size=(size, COLUMNS))
     yield "random", x / np.linalg.norm(x)
-    yield "spread over 1e-300 to 1", x * 10.0 ** -rng.uniform(0, 300, x.shape)
+    yield f"spread over 1e-{spread} to 1", x * 10.0 ** -rng.uniform(0, spread, x.shape)
     yield "rows of the matrix", np.ascontiguousarray(matrix[rng.integers(size, size=COLUMNS)].conj().T)
 
 
@@ -54,7 +54,7 @@ def rows(k, precision, rng):
         block = ozaki.block(matrix, count)
         run = extension_block(block, 2)
         extended = matrix.astype(np.clongdouble)
-        for kind, x in columns(rng, matrix):
+        for kind, x in columns(rng, matrix, 30 if precision == "single" else 300):
             used = x.astype(dtype)
             exact = extended @ used.astype(np.clongdouble)
             norms = np.linalg.norm(used.astype(np.clongdouble), axis=0)
