@@ -13,6 +13,7 @@ constexpr int kThreads = kSize * kColumns > 4096 ? 512 : 256;
 constexpr int kStepRows = kThreads / kWords, kSteps = kSize / kStepRows;
 constexpr int kStride = kSize + 8 / kWords;  // of a column: the words of the rows that a quarter of a warp stores lie in distinct banks
 constexpr int kWarps = kThreads / 32;
+constexpr int kAtOnce = 9;  // moduli whose words are on their way at a time: more spill
 static_assert(kColumns == 8 || kColumns == 16, "a block's columns are a quarter of a group of 64 or half of one");
 static_assert(kSteps >= 1 && kSize % kStepRows == 0, "a step of all threads is part of a column");
 
@@ -36,12 +37,19 @@ ozaki_finish(const signed char* __restrict__ residues, const double* __restrict_
         const int row = 8 * (row8 + step * (kStepRows / 8)) + row_in_8;
         // below 2^32: a chunk's workspace
         const unsigned from = ((row >> 6) * across + first / kTileColumns) * kOutBlock + out_place(row & 63, group, quarter) + 8 * half + 4 * word;
-        unsigned words[2 * kModuli];
-#pragma unroll
-        for (int p = 0; p < 2 * kModuli; ++p) words[p] = __ldg(reinterpret_cast<const unsigned*>(residues + (from + p * columns.plane_bytes)));
         Sums sums(scheme);
 #pragma unroll
-        for (int t = 0; t < kModuli; ++t) sums.add(words[2 * t], words[2 * t + 1], scheme.moduli[t]);
+        for (int first_modulus = 0; first_modulus < kModuli; first_modulus += kAtOnce) {
+            unsigned words[2 * kAtOnce];
+#pragma unroll
+            for (int p = 0; p < 2 * kAtOnce; ++p) {
+                const int plane = 2 * first_modulus + p;
+                if (plane < 2 * kModuli) words[p] = __ldg(reinterpret_cast<const unsigned*>(residues + (from + plane * columns.plane_bytes)));
+            }
+#pragma unroll
+            for (int t = 0; t < kAtOnce; ++t)
+                if (first_modulus + t < kModuli) sums.add(words[2 * t], words[2 * t + 1], scheme.moduli[first_modulus + t]);
+        }
         const double weight = __ldg(weights + row);
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
