@@ -97,17 +97,16 @@ inline int __float_as_int(float x) { return bits_as<int>(x); }
 // rows g and g + 8, columns 2 t and 2 t + 1.
 struct Warp {
     double a[16][16], b[16][8];
-    std::barrier<> together{32};
 };
 inline Warp* warps;
 inline void warp_mma(double (&c)[4], const double2 (&a)[4], const double (&b)[4]) {
     Warp& warp = warps[threadIdx.x / 32];
     const unsigned lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
     for (unsigned i = 0; i < 4; ++i) warp.a[g][4 * i + t] = a[i].x, warp.a[g + 8][4 * i + t] = a[i].y, warp.b[4 * i + t][g] = b[i];
-    warp.together.arrive_and_wait();
+    __syncwarp();
     for (unsigned r = 0; r < 4; ++r)
         for (unsigned k = 0; k < 16; ++k) c[r] += warp.a[g + 8 * (r / 2)][k] * warp.b[k][2 * t + r % 2];
-    warp.together.arrive_and_wait();
+    __syncwarp();
 }
 
 template <class Kernel>
