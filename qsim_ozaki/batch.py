@@ -208,7 +208,7 @@ def _stacked(units: list[Unit], setting: Setting) -> Iterator[ExperimentResult]:
     asked = request(units[0].prepared, options, setting.seed, units[0].first, setting.device)  # what all have in common
     for unit, stack, states in zip(units, stacks, saved, strict=True):
         code = unit.prepared.code
-        predicted = predict_stack(sum([len(segment.ops) for segment in code.segments]), code.num_qubits, setting.device)
+        predicted = predict_stack(code.num_ops, code.num_qubits, setting.device)
         tally = Tally(STACK_STEP, 0.0, predicted.seconds, 1)
         kind = "final state" if stack.reads else "none"
         for values, results in zip(unit.values, states, strict=True):

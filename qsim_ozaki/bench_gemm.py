@@ -82,6 +82,26 @@ def check(options: GemmOptions) -> None:
             )
 
 
+def begin(title: str, name: str, options: GemmOptions, engine: Any) -> Experiment:
+    """An experiment that is about to be measured: no lines yet.
+
+    Args:
+        title: what is done.
+        name: of the subcommand of ``qsim-ozaki bench``.
+        options: of the experiment.
+        engine: that does it.
+    """
+    return Experiment(
+        title,
+        now(),
+        processor() if engine.name == "cpu" else engine.device_name,
+        shlex.join(["qsim-ozaki", "bench", *command(name, options)]),
+        options.num_qubits,
+        getattr(engine, "threads", 0),
+        options.repeats,
+    )
+
+
 def measure(options: GemmOptions, progress: Callable[[Experiment], None] = lambda _: None) -> Experiment:
     """Times every variant at every size, in turn; ``progress`` is called after each size.
 
@@ -91,16 +111,7 @@ def measure(options: GemmOptions, progress: Callable[[Experiment], None] = lambd
     """
     check(options)
     engine = make_engine(options.engine, options.threads)
-    hardware = processor() if engine.name == "cpu" else engine.device_name
-    found = Experiment(
-        "A matrix on k qubits of a state",
-        now(),
-        hardware,
-        shlex.join(["qsim-ozaki", "bench", *command("gemm", options)]),
-        options.num_qubits,
-        getattr(engine, "threads", 0),
-        options.repeats,
-    )
+    found = begin("A matrix on k qubits of a state", "gemm", options, engine)
     vector = random_vector(options.num_qubits, options.seed)
     for size in options.sizes:
         rng = np.random.default_rng(options.seed + size)

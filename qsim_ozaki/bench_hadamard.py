@@ -7,7 +7,6 @@ radix-128 Kronecker factors by emulation, FP32, and on a GPU TF32 tensor cores. 
 from __future__ import annotations
 
 import itertools
-import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -16,10 +15,9 @@ from numpy.typing import NDArray
 
 from qsim_ozaki import cuda_hadamard
 from qsim_ozaki.bench_blocks import BITS_34, BlockMap, make_engine, random_vector, timer
-from qsim_ozaki.bench_gemm import GemmOptions, command, counts
-from qsim_ozaki.cpu_calibrate import processor
+from qsim_ozaki.bench_gemm import GemmOptions, begin, counts
 from qsim_ozaki.errors import OptionError
-from qsim_ozaki.experiment import Experiment, Line, Trial, Variant, now
+from qsim_ozaki.experiment import Experiment, Line, Trial, Variant
 from qsim_ozaki.moduli import MAX_TARGETS
 from qsim_ozaki.ops import ComplexArray, DenseBlock, HadamardPass, Kind, Op, Step
 from qsim_ozaki.ops import Path as Arithmetic
@@ -137,15 +135,7 @@ def measure(options: GemmOptions, progress: Callable[[Experiment], None] = lambd
                 "or more --qubits."
             )
     engine = make_engine(options.engine, options.threads)
-    found = Experiment(
-        "H on m qubits of a state",
-        now(),
-        processor() if engine.name == "cpu" else engine.device_name,
-        shlex.join(["qsim-ozaki", "bench", *command("hadamard", options)]),
-        options.num_qubits,
-        getattr(engine, "threads", 0),
-        options.repeats,
-    )
+    found = begin("H on m qubits of a state", "hadamard", options, engine)
     vector = random_vector(options.num_qubits, options.seed)
     for size in options.sizes:
         here = HadamardMap(BlockMap(engine, np.eye(1, dtype=complex), tuple(range(size)), vector))

@@ -6,9 +6,9 @@ In: a `Report`. Out: text and files. It measures nothing.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from rich.console import Console
 from rich.table import Table
@@ -22,6 +22,16 @@ MODEL = (
     *("GB/s", "of peak", "Gflop/s", "of peak", "bound by"),
 )
 NOT_TIMED = "-"
+
+
+class Measured(Protocol):
+    """What can be written to a file."""
+
+    def as_json(self) -> dict[str, Any]:
+        """Every number."""
+
+
+Found = TypeVar("Found", bound=Measured)
 
 
 def milliseconds(seconds: float) -> str:
@@ -192,18 +202,29 @@ def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def write(report: Report, json_file: str | None, markdown_file: str | None, plot_file: str | None) -> None:
-    """Writes the files that were asked for.
+    """Writes the files that were asked for; raises as `write_files`."""
+    write_files(report, markdown, plot, (json_file, markdown_file, plot_file))
+
+
+def write_files(
+    found: Found,
+    markdown: Callable[[Found], str],
+    plot: Callable[[Found, str], None],
+    files: tuple[str | None, str | None, str | None],
+) -> None:
+    """Writes what was measured as JSON, as Markdown and as a picture, each to its file where it has one.
 
     Raises:
         QsimError: one cannot be written, or a plot is asked for without Matplotlib.
     """
+    json_file, markdown_file, plot_file = files
     try:
         if json_file:
-            Path(json_file).write_text(json.dumps(report.as_json(), indent=1) + "\n", encoding="utf-8")
+            Path(json_file).write_text(json.dumps(found.as_json(), indent=1) + "\n", encoding="utf-8")
         if markdown_file:
-            Path(markdown_file).write_text(markdown(report), encoding="utf-8")
+            Path(markdown_file).write_text(markdown(found), encoding="utf-8")
         if plot_file:
-            plot(report, plot_file)
+            plot(found, plot_file)
     except OSError as error:
         raise QsimError(f"cannot write {error.filename}: {error.strerror}") from error
 

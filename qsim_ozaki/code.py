@@ -102,6 +102,11 @@ class Code:
         """In order."""
         return tuple(item for item in self.items if isinstance(item, Save))
 
+    @property
+    def num_ops(self) -> int:
+        """Operators of all segments."""
+        return sum([len(segment.ops) for segment in self.segments])
+
     def joined_ops(self) -> OpList:
         """The operators of all segments in order."""
         segments = self.segments

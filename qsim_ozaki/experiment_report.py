@@ -5,14 +5,10 @@ In: an `Experiment`. Out: text and files. It measures nothing.
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 from rich.console import Console
 from rich.table import Table
 
-from qsim_ozaki.bench_report import NOT_TIMED, markdown_table, require_plot
-from qsim_ozaki.errors import QsimError
+from qsim_ozaki.bench_report import NOT_TIMED, markdown_table, require_plot, write_files
 from qsim_ozaki.experiment import Experiment, Line
 
 HEADER = ("qubits", "variant", "accuracy", "us", "median", "MB moved", "GB/s", "error", "")
@@ -69,20 +65,8 @@ def markdown(found: Experiment) -> str:
 
 
 def write(found: Experiment, json_file: str | None, markdown_file: str | None, plot_file: str | None) -> None:
-    """Writes the files that were asked for.
-
-    Raises:
-        QsimError: one cannot be written, or a plot is asked for without Matplotlib.
-    """
-    try:
-        if json_file:
-            Path(json_file).write_text(json.dumps(found.as_json(), indent=1) + "\n", encoding="utf-8")
-        if markdown_file:
-            Path(markdown_file).write_text(markdown(found), encoding="utf-8")
-        if plot_file:
-            plot(found, plot_file)
-    except OSError as error:
-        raise QsimError(f"cannot write {error.filename}: {error.strerror}") from error
+    """Writes the files that were asked for; raises as `write_files`."""
+    write_files(found, markdown, plot, (json_file, markdown_file, plot_file))
 
 
 def plot(found: Experiment, file: str) -> None:

@@ -20,8 +20,6 @@ from qsim_ozaki.errors import OptionError
 
 SHOTS_PER_BLOCK = 1 << 22  # 32 MiB of samples at a time, so that a billion shots need no more memory than this
 MAX_TABLE_BITS = 12  # a table of all values is 250 KiB
-WORD_BITS = 64
-WORD = (1 << WORD_BITS) - 1
 
 
 def check_seed(seed: object) -> int | None:
@@ -161,7 +159,7 @@ def _bit_table(width: int, reads: tuple[tuple[int, int], ...], sizes: tuple[int,
 
 def seed_words(seed: int) -> list[int]:
     """``seed`` in words of 32 bits, lowest first, at least one: as a stream in C++ takes it."""
-    return [seed >> shift & (1 << 32) - 1 for shift in range(0, max(1, seed.bit_length()), 32)]
+    return _words(seed, 32) or [0]
 
 
 def fixed_outcome(value: int, shots: int, memory: bool) -> Outcomes:
@@ -221,6 +219,6 @@ def total_memory(parts: Sequence[Outcomes], order: NDArray[np.int64] | None) -> 
     return shots
 
 
-def _words(value: int) -> list[int]:
-    """``value`` in words of 64 bits, lowest first."""
-    return [value >> shift & WORD for shift in range(0, value.bit_length(), WORD_BITS)]
+def _words(value: int, bits: int = 64) -> list[int]:
+    """``value`` in words of ``bits`` bits, lowest first; none for 0."""
+    return [value >> shift & (1 << bits) - 1 for shift in range(0, value.bit_length(), bits)]

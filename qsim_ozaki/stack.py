@@ -49,7 +49,7 @@ def is_unplanned(code: Code) -> bool:
 
 def updates(code: Code) -> int:
     """Amplitudes times operators of stackable ``code``."""
-    return sum([len(segment.ops) for segment in code.segments]) << code.num_qubits
+    return code.num_ops << code.num_qubits
 
 
 def num_threads(asked: int) -> int:

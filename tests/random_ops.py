@@ -2,6 +2,8 @@
 
 import numpy as np
 
+import qsim_ozaki._cpu as _cpu
+from qsim_ozaki.op_list import OpList
 from qsim_ozaki.ops import EMPTY, Kind, Op
 
 SWAP = np.array([0, 2, 1, 3])
@@ -72,3 +74,27 @@ def random_op(rng, num_qubits, tile=None, max_targets=4, max_controls=3):
     controls = tuple(int(q) for q in rest[: rng.integers(0, max_controls + 1)])
     data, permutation = data_of(rng, kind, count)
     return Op(kind, targets, data, controls, int(rng.integers(1 << len(controls))), permutation)
+
+
+def slotted(rng, ops, num_rows):
+    """The ops as a list, half of the matrices and diagonals as slots; offsets; rows of numbers; each row's ops."""
+    placed, offsets, columns, each = OpList(), [], [], [[] for _ in range(num_rows)]
+    width = 0
+    for op in ops:
+        if op.kind in (Kind.PERMUTATION, Kind.HADAMARD) or rng.integers(2):
+            placed.append(op)
+            offsets.append(-1)
+            for row in each:
+                row.append(op)
+            continue
+        data = [data_of(rng, op.kind, len(op.targets))[0] for _ in range(num_rows)]
+        waiting = np.zeros_like(op.data)
+        waiting.flat[0] = width
+        placed.append(Op(op.kind, op.targets, waiting, op.controls, op.ctrl_state, name=_cpu.SLOT_NAME))
+        offsets.append(width)
+        columns.append(np.stack([entry.reshape(-1) for entry in data]))
+        width += columns[-1].shape[1]
+        for row, entry in zip(each, data, strict=True):
+            row.append(Op(op.kind, op.targets, entry, op.controls, op.ctrl_state))
+    rows = np.concatenate(columns, axis=1) if columns else np.empty((num_rows, 0), complex)
+    return placed, offsets, rows, each

@@ -5,10 +5,9 @@ import pytest
 import stack_host
 from bell import bell
 from qiskit.circuit.library import efficient_su2
-from random_ops import data_of, random_op
+from random_ops import random_op, slotted
 from reference import apply_ops, tolerance, zero_state
 
-import qsim_ozaki._cpu as _cpu
 from qsim_ozaki import OzakiBackend, cuda_stack, save_statevector
 from qsim_ozaki.engine import StackWork, select
 from qsim_ozaki.errors import EngineError
@@ -19,23 +18,7 @@ PRECISIONS = ["double", "single"]
 
 def random_work(rng, num_qubits, num_rows):
     """Random ops, half of the matrices and diagonals as slots; and the ops of each row."""
-    placed, columns, each, width = [], [], [[] for _ in range(num_rows)], 0
-    for _ in range(12):
-        op = random_op(rng, num_qubits)
-        if op.kind in (Kind.PERMUTATION, Kind.HADAMARD) or rng.integers(2):
-            placed.append(op)
-            for row in each:
-                row.append(op)
-            continue
-        data = [data_of(rng, op.kind, len(op.targets))[0] for _ in range(num_rows)]
-        waiting = np.zeros_like(op.data)
-        waiting.flat[0] = width
-        placed.append(Op(op.kind, op.targets, waiting, op.controls, op.ctrl_state, name=_cpu.SLOT_NAME))
-        columns.append(np.stack([entry.reshape(-1) for entry in data]))
-        width += columns[-1].shape[1]
-        for row, entry in zip(each, data, strict=True):
-            row.append(Op(op.kind, op.targets, entry, op.controls, op.ctrl_state))
-    numbers = np.concatenate(columns, axis=1) if columns else np.empty((num_rows, 0), complex)
+    placed, _, numbers, each = slotted(rng, [random_op(rng, num_qubits) for _ in range(12)], num_rows)
     return StackWork(num_qubits, placed, numbers), each
 
 

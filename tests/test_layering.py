@@ -21,7 +21,7 @@ RULES = {
         {"typer"},
     ),
     "bench_hadamard": (
-        {"bench_blocks", "bench_gemm", "cpu_calibrate", "cuda_hadamard", "experiment", "moduli", "ops", "errors"},
+        {"bench_blocks", "bench_gemm", "cuda_hadamard", "experiment", "moduli", "ops", "errors"},
         {"numpy"},
     ),
     "bench_gemm": (
@@ -32,7 +32,7 @@ RULES = {
         {"cuda_founding", "cuda_ozaki", "engine", "experiment", "founding", "ops"},
         {"numpy"},
     ),
-    "experiment_report": ({"bench_report", "experiment", "errors"}, {"rich", "matplotlib"}),
+    "experiment_report": ({"bench_report", "experiment"}, {"rich", "matplotlib"}),
     "experiment": (set(), {"numpy"}),
     "sweep": (
         {"backend", "batch", "workers", "jsonable", "result", "sampling", "errors"},

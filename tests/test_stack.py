@@ -5,7 +5,7 @@ from functools import reduce
 
 import numpy as np
 import pytest
-from random_ops import data_of, random_op, random_state
+from random_ops import random_op, random_state, slotted
 from reference import apply_op, apply_ops, op_matrix, tolerance, zero_state
 
 import qsim_ozaki._cpu as _cpu
@@ -16,30 +16,6 @@ from qsim_ozaki.sampling import seed_words
 from qsim_ozaki.stack import StackRows, run_stack, sample_stacks, stack_program
 
 PAULIS = {"I": np.eye(2), "X": [[0, 1], [1, 0]], "Y": [[0, -1j], [1j, 0]], "Z": [[1, 0], [0, -1]]}
-
-
-def slotted(rng, ops, num_rows):
-    """The ops as a list, half of the matrices and diagonals as slots; offsets; rows of numbers; each row's ops."""
-    placed, offsets, columns, each = OpList(), [], [], [[] for _ in range(num_rows)]
-    width = 0
-    for op in ops:
-        if op.kind in (Kind.PERMUTATION, Kind.HADAMARD) or rng.integers(2):
-            placed.append(op)
-            offsets.append(-1)
-            for row in each:
-                row.append(op)
-            continue
-        data = [data_of(rng, op.kind, len(op.targets))[0] for _ in range(num_rows)]
-        waiting = np.zeros_like(op.data)
-        waiting.flat[0] = width
-        placed.append(Op(op.kind, op.targets, waiting, op.controls, op.ctrl_state, name=_cpu.SLOT_NAME))
-        offsets.append(width)
-        columns.append(np.stack([entry.reshape(-1) for entry in data]))
-        width += columns[-1].shape[1]
-        for row, entry in zip(each, data, strict=True):
-            row.append(Op(op.kind, op.targets, entry, op.controls, op.ctrl_state))
-    rows = np.concatenate(columns, axis=1) if columns else np.empty((num_rows, 0), complex)
-    return placed, offsets, rows, each
 
 
 @pytest.mark.parametrize("num_qubits", [1, 2, 3, 4, 5, 7])
