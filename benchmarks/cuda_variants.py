@@ -25,25 +25,38 @@ from cuda_bench import fill, pass_seconds, random_state
 from qsim_ozaki import cuda, cuda_calibrate, cuda_layout, cuda_straight, cuda_writer, jit
 from qsim_ozaki.ops import EMPTY, HadamardPass, Kind, Op, Prepare, Relabel
 
-EXCHANGE = """    put<From>(a, tile.shared, from);
-    __syncthreads();
+SYNC = """if constexpr (kWithin) __syncwarp();
+    else __syncthreads();"""
+EXCHANGE = f"""    put<From>(a, tile.shared, from);
+    {SYNC}
     get<To>(a, tile.shared, to);
 """
 IN_TURN = """    real_t* half = reinterpret_cast<real_t*>(tile.shared);
 #pragma unroll
     for (int part = 0; part < 2; ++part) {
-        if (part) __syncthreads();
+        if (part) wait<kWithin>();
 #pragma unroll
         for (int r = 0; r < kAmps; ++r) half[slot_at<From>(from, r) / 8] = part ? a[r].y : a[r].x;
-        __syncthreads();
+        wait<kWithin>();
 #pragma unroll
         for (int r = 0; r < kAmps; ++r) (part ? a[r].y : a[r].x) = half[slot_at<To>(to, r) / 8];
     }
+"""
+WAIT = """template <bool kWithin>
+__device__ __forceinline__ void wait() {
+    if constexpr (kWithin) __syncwarp();
+    else __syncthreads();
+}
+
 """
 SPLIT_EXCHANGE = (
     ("kTileBytes = sizeof(amp_t) << QSIM_TILE;", "kTileBytes = sizeof(real_t) << QSIM_TILE;"),
     ("((1u << kLineQubits) - 1) * sizeof(amp_t);", "((2u << kLineQubits) - 1) * sizeof(real_t);"),
     (EXCHANGE, IN_TURN),
+    (
+        "template <class From, class To, bool kWithin = true>\n",
+        WAIT + "template <class From, class To, bool kWithin = true>\n",
+    ),
 )
 
 
@@ -87,6 +100,10 @@ def split_bytes(program, room, precision):
 PLACE = cuda_layout.Place
 VARIANTS = {
     "product": Variant("as the package has it"),
+    "three registers": Variant("8 amplitudes a thread, 512 threads", shape={"register_qubits": 3}),
+    "short": Variant("passes cut at 4500 instructions", names=((cuda_straight, "MAX_INSTRUCTIONS", 4500),)),
+    "long": Variant("passes cut at 9000 instructions", names=((cuda_straight, "MAX_INSTRUCTIONS", 9000),)),
+    "block barriers": Variant("all threads wait at every exchange", ((SYNC, "__syncthreads();"),)),
     "split": Variant(
         "real and imaginary parts exchanged in turn: the whole next tile is fetched early",
         SPLIT_EXCHANGE,
@@ -97,11 +114,6 @@ VARIANTS = {
             (cuda_straight, "shared_bytes", split_bytes),
         ),
     ),
-    "four registers": Variant("16 amplitudes a thread, 256 threads", shape={"register_qubits": 4}),
-    "no tables": Variant("outer bits choose among no tables", names=((cuda_writer, "MAX_TABLE_BYTES", 0),)),
-    "short": Variant("passes cut at 4500 instructions", names=((cuda_straight, "MAX_INSTRUCTIONS", 4500),)),
-    "long": Variant("passes cut at 8000 instructions", names=((cuda_straight, "MAX_INSTRUCTIONS", 8000),)),
-    "still": Variant("no qubits move", plans="still"),
     "tile of 13": Variant(
         "tiles of 13 qubits, one block of 1024 threads",
         shape={"tile_qubits": 13},

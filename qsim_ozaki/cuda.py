@@ -69,7 +69,6 @@ class CudaEngine:
         self.shared_bytes = int(properties["sharedMemPerBlockOptin"])
         self.architecture = jit.nearest_architecture(int(cupy.cuda.Device().compute_capability))
         self._programs: OrderedDict[tuple[int, int, str], tuple[Step, list[Any]]] = OrderedDict()
-        self._shared: dict[int, int] = {}
         self.compiler = Compiler(self.architecture)
 
     def device(self) -> Device:
@@ -217,10 +216,9 @@ class CudaEngine:
         self, function: Any, blocks: int, threads: int, args: tuple[Any, ...], shared_bytes: int = 0
     ) -> None:
         """Launches a loaded kernel on the current stream."""
-        if shared_bytes > 48 << 10 and self._shared.get(function.ptr, 0) < shared_bytes:
+        if shared_bytes > 48 << 10:  # each time: another kernel's handle may be one that was unloaded
             driver = self.cupy.cuda.driver
             driver.funcSetAttribute(function.ptr, driver.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, shared_bytes)
-            self._shared[function.ptr] = shared_bytes
         function((min(max(blocks, 1), (1 << 31) - 1),), (threads,), args, shared_mem=shared_bytes)
 
     def _run_cached(self, state: CudaState, step: Step, tile: Tile, ops: Sequence[Op]) -> None:

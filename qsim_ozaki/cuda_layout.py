@@ -5,11 +5,14 @@ In: register qubits of a phase. Out: a `Place`. It knows no operator.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 
+from qsim_ozaki.cuda_lower import mask_of
 from qsim_ozaki.cuda_schedule import Frame
 
 LANE_BITS = 5  # threads of a warp load and store together
@@ -28,12 +31,7 @@ class Shape:
 
 # Of the interpreter.
 SHAPES = {"double": Shape(12, 4, 3, 16, 2.0**-500), "single": Shape(13, 5, 4, 8, 2.0**-50)}
-# Of generated kernels: with half the amplitudes a thread, twice the warps cover each other's waits for constants and
-# exchanges, and half the instructions a pass leave fewer passes to cut at the instruction cache.
-GENERATED = {
-    "double": replace(SHAPES["double"], register_qubits=3),
-    "single": replace(SHAPES["single"], register_qubits=4),
-}
+GENERATED = dict(SHAPES)  # of generated kernels
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +75,11 @@ class Place:
     registers: tuple[int, ...]
     lanes: tuple[int, ...]
 
+    @property
+    def warps(self) -> tuple[int, ...]:
+        """The qubits that number the warps."""
+        return self.lanes[LANE_BITS:]
+
     def bits(self, mask: int) -> int:
         """A mask of qubits as bits of a thread's number."""
         return sum(1 << i for i, q in enumerate(self.lanes) if mask >> q & 1)
@@ -109,19 +112,66 @@ def place(frame: Frame, registers: tuple[int, ...], loads: bool, stores: bool) -
         loads: whether it is the first phase.
         stores: whether it is the last.
     """
-    rest = [q for q in frame.tile if q not in registers]
+    return Place(registers, _lanes(frame, [q for q in frame.tile if q not in registers], loads, stores))
+
+
+def places(frame: Frame, phases: Sequence[tuple[int, ...]]) -> list[Place]:
+    """Places of consecutive phases in which the same qubits number the warps for as long as none of them is needed.
+
+    Between two of them with the same ``warps``, a warp exchanges what it holds itself, and waits for no other.
+
+    Args:
+        frame: the tile.
+        phases: register qubits of each phase.
+    """
+    last = len(phases) - 1
+    warp_bits = max(len(frame.tile) - frame.register_qubits - LANE_BITS, 0)
+    near = [mask_of(registers) for registers in phases]
+    near[0] |= frame.lines()
+    near[last] |= frame.lines(stored=True)
+    out: list[Place] = []
+    while len(out) <= last:
+        first, held = len(out), 0
+        end = first
+        while end <= last and len(frame.tile) - (held | near[end]).bit_count() >= warp_bits:
+            held |= near[end]
+            end += 1
+        assert end > first, "a phase's registers and lines leave no qubits that number warps"
+        others = [q for q in frame.tile if not held >> q & 1]
+        warps = _warps(frame, phases[first:end], others, warp_bits, out[0].warps if out else ())
+        for i in range(first, end):
+            rest = [q for q in frame.tile if q not in phases[i] and q not in warps]
+            out.append(Place(phases[i], (*_lanes(frame, rest, i == 0, i == last), *warps)))
+    return out
+
+
+def _warps(
+    frame: Frame, phases: Sequence[tuple[int, ...]], others: list[int], count: int, wanted: tuple[int, ...]
+) -> tuple[int, ...]:
+    """So many of ``others`` that lanes reach all banks in most ``phases``; ``wanted`` where they do as well."""
+    classes = [mask_of(frame.tile[i :: frame.line_qubits]) for i in range(frame.line_qubits)]
+
+    def worth(chosen: tuple[int, ...]) -> tuple[int, bool]:
+        taken = [mask_of(registers) | mask_of(chosen) for registers in phases]
+        return sum(all(same & ~mask for same in classes) for mask in taken), chosen == wanted
+
+    return max(combinations(others, count), key=worth)
+
+
+def _lanes(frame: Frame, rest: list[int], loads: bool, stores: bool) -> tuple[int, ...]:
+    """The qubits ``rest``, ascending, in the order in which they number threads."""
     if loads and not (stores and frame.swaps):
-        return Place(registers, tuple(rest))
+        return tuple(rest)
     if not stores:
         front = _distinct(frame, rest, rest, frame.line_qubits)
-        return Place(registers, (*front, *(q for q in rest if q not in front)))
+        return (*front, *(q for q in rest if q not in front))
     rest.sort(key=frame.stored_at)
     if not frame.swaps:
-        return Place(registers, tuple(rest))
+        return tuple(rest)
     lines = [q for q in rest if frame.lines(stored=True) >> q & 1]
     front = _distinct(frame, lines, rest, LANE_BITS - len(lines))
     front += [q for q in lines if q not in front]
-    return Place(registers, (*front, *(q for q in rest if q not in front)))
+    return (*front, *(q for q in rest if q not in front))
 
 
 def _distinct(frame: Frame, wanted: list[int], rest: list[int], others: int) -> list[int]:

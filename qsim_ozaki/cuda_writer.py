@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from qsim_ozaki.cuda_layout import Place, Shape, Tile, place
+from qsim_ozaki.cuda_layout import Place, Shape, Tile, places
 from qsim_ozaki.cuda_lower import HALF_TURN, TURN, Item, mask_of, phases_of
 from qsim_ozaki.cuda_phases import angle_words, choosing, members, mirrored, reals, subsets
 from qsim_ozaki.cuda_program import LEAST_COS, SQRT_HALF
@@ -95,27 +95,29 @@ class Writer:
             inside = mask_of(phase.registers)
             tables = (w for w in phase.work if isinstance(w, Phases) and any(not key & ~inside for key in w.terms))
             self.last_table = next(reversed([*tables]), self.last_table)
-        places = [place(self.frame, phase.registers, i == 0, i == last) for i, phase in enumerate(phases)]
-        slots = [self._put(place.slots(self.frame, self.shape)) for place in places]
-        offsets = [self._put(places[i].offsets(self.frame, stored=i == last)) for i in (0, last)]
+        layouts = places(self.frame, [phase.registers for phase in phases])
+        slots = [self._put(layout.slots(self.frame, self.shape)) for layout in layouts]
+        offsets = [self._put(layouts[i].offsets(self.frame, stored=i == last)) for i in (0, last)]
         for i, phase in enumerate(phases):
-            self.place = places[i]
+            self.place = layouts[i]
             if i:
-                self._say(f"exchange<Layout{i - 1}, Layout{i}>(a, tile, {slots[i - 1]}, {slots[i]});")
+                within = "" if layouts[i - 1].warps == layouts[i].warps else "_of_warps"
+                self._say(f"exchange{within}<Layout{i - 1}, Layout{i}>(a, tile, {slots[i - 1]}, {slots[i]});")
             if i == last:
-                guard = "__syncthreads(); " if i else ""  # others may still read what the last exchange brought
-                self._say(f"{guard}fetch_rest<Body>(tile, args);")
+                # others may still read what the last exchange brought
+                wait = "__syncwarp" if layouts[0].warps == layouts[last].warps else "__syncthreads"
+                self._say(f"{wait}(); fetch_rest<Body>(tile, args);" if i else "fetch_rest<Body>(tile, args);")
             self._work(phase)
         records = self._records()
         if 8 * (len(self.values) + len(self.masks)) > MAX_CONSTANT_BYTES:
             raise NotStraightError(f"{len(self.values)} constants")
         table = self._put(np.frombuffer(self.chosen, np.uint64)) if self.chosen else 0
-        source = self._source(places, [*offsets, slots[0], records, table])
+        source = self._source(layouts, [*offsets, slots[0], records, table])
         return StraightProgram(
             source=source,
             tables=np.concatenate(self.words),
-            stride_in=tuple(1 << q for q in places[0].registers),
-            stride_out=tuple(1 << self.frame.stored_at(q) for q in places[-1].registers),
+            stride_in=tuple(1 << q for q in layouts[0].registers),
+            stride_out=tuple(1 << self.frame.stored_at(q) for q in layouts[-1].registers),
             masks=tuple(self.masks),
             values=tuple(self.values),
             num_tiles=1 << (self.num_qubits - len(self.tile.qubits) - len(self.tile.zero_qubits)),

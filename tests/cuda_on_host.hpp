@@ -1,5 +1,6 @@
 // What a kernel needs of CUDA, on the host: one block at a time, each thread a context that runs until it waits for others.
-// Between two barriers threads run in order and in reverse in turn, so that what needs a barrier and has none goes wrong.
+// Warps run in order and in reverse in turn, each as far as it comes without others, and its threads likewise between two
+// barriers, so that what needs a barrier and has none goes wrong.
 #pragma once
 #include <ucontext.h>
 
@@ -130,14 +131,21 @@ void launch(int blocks, int threads, Kernel kernel) {
                 threads_of_block->ended[me] = true;
             }, 0);
         }
+        const int num_warps = (int)all.warps.size();
         int left = threads;
         for (bool forward = true; left > 0; forward = !forward)
-            for (int number = 0; number < threads; ++number) {
-                const int t = forward ? number : threads - 1 - number;
-                if (all.ended[t]) continue;
-                threadIdx.x = t;
-                swapcontext(&all.scheduler, &all.contexts[t]);
-                left -= all.ended[t];
+            for (int number = 0; number < num_warps; ++number) {
+                const int warp = forward ? number : num_warps - 1 - number, members = all.warps[warp].members;
+                for (int round = -1; round != all.warps[warp].round;) {  // as far as it comes without others
+                    round = all.warps[warp].round;
+                    for (int lane = 0; lane < members; ++lane) {
+                        const int t = 32 * warp + (forward ? lane : members - 1 - lane);
+                        if (all.ended[t]) continue;
+                        threadIdx.x = t;
+                        swapcontext(&all.scheduler, &all.contexts[t]);
+                        left -= all.ended[t];
+                    }
+                }
             }
     }
 }

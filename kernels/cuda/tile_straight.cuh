@@ -119,12 +119,19 @@ __device__ __forceinline__ void fetch_rest(const Tile& tile, const Args& args) {
 }
 
 // Brings other qubits into registers. Slots written here were read only by this thread since the last barrier: one is enough.
-template <class From, class To>
+// Where the same qubits number the warps before and after, a warp exchanges what it holds itself and waits for no other.
+template <class From, class To, bool kWithin = true>
 __device__ __forceinline__ void exchange(Amps& a, const Tile& tile, unsigned slots_from, unsigned slots_to) {
     const unsigned from = slot_of_thread(tile.tables, slots_from), to = slot_of_thread(tile.tables, slots_to);
     put<From>(a, tile.shared, from);
-    __syncthreads();
+    if constexpr (kWithin) __syncwarp();
+    else __syncthreads();
     get<To>(a, tile.shared, to);
+}
+
+template <class From, class To>
+__device__ __forceinline__ void exchange_of_warps(Amps& a, const Tile& tile, unsigned slots_from, unsigned slots_to) {
+    exchange<From, To, false>(a, tile, slots_from, slots_to);
 }
 
 template <bool kScaled>
