@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qsim_ozaki.cuda_lower import mask_of
-from qsim_ozaki.cuda_schedule import Frame
+from qsim_ozaki.cuda_schedule import Frame, Phase
 
 LANE_BITS = 5  # threads of a warp load and store together
 
@@ -91,6 +91,10 @@ class Place:
         bits = ((thread >> np.uint64(i) & np.uint64(1)) << np.uint64(p) for i, p in enumerate(positions))
         return sum(bits, np.zeros_like(thread))
 
+    def lane_slots(self, frame: Frame, shape: Shape) -> list[int]:
+        """The byte in shared memory that each bit of a thread's number adds by exclusive or."""
+        return [int(swizzle(1 << frame.tile.index(q), shape.line_qubits)) * shape.amp_bytes for q in self.lanes]
+
     def slots(self, frame: Frame, shape: Shape) -> NDArray[np.uint32]:
         """For each thread the byte in shared memory of its first amplitude."""
         thread = np.arange(1 << len(self.lanes))
@@ -115,18 +119,18 @@ def place(frame: Frame, registers: tuple[int, ...], loads: bool, stores: bool) -
     return Place(registers, _lanes(frame, [q for q in frame.tile if q not in registers], loads, stores))
 
 
-def places(frame: Frame, phases: Sequence[tuple[int, ...]]) -> list[Place]:
+def places(frame: Frame, phases: Sequence[Phase]) -> list[Place]:
     """Places of consecutive phases in which the same qubits number the warps for as long as none of them is needed.
 
     Between two of them with the same ``warps``, a warp exchanges what it holds itself, and waits for no other.
 
     Args:
         frame: the tile.
-        phases: register qubits of each phase.
+        phases: in order.
     """
     last = len(phases) - 1
     warp_bits = max(len(frame.tile) - frame.register_qubits - LANE_BITS, 0)
-    near = [mask_of(registers) for registers in phases]
+    near = [mask_of(phase.registers + phase.pair) for phase in phases]
     near[0] |= frame.lines()
     near[last] |= frame.lines(stored=True)
     out: list[Place] = []
@@ -140,19 +144,32 @@ def places(frame: Frame, phases: Sequence[tuple[int, ...]]) -> list[Place]:
         others = [q for q in frame.tile if not held >> q & 1]
         warps = _warps(frame, phases[first:end], others, warp_bits, out[0].warps if out else ())
         for i in range(first, end):
-            rest = [q for q in frame.tile if q not in phases[i] and q not in warps]
-            out.append(Place(phases[i], (*_lanes(frame, rest, i == 0, i == last), *warps)))
+            pair, registers = phases[i].pair, phases[i].registers
+            rest = [q for q in frame.tile if q not in registers + pair + warps]
+            lanes = (*pair, *_others_first(frame, pair, rest)) if pair else _lanes(frame, rest, i == 0, i == last)
+            out.append(Place(registers, (*lanes, *warps)))
     return out
 
 
+def _others_first(frame: Frame, pair: tuple[int, ...], rest: list[int]) -> list[int]:
+    """``rest``, those first that lie in other banks than ``pair`` and each other."""
+    seen = {frame.tile.index(q) % frame.line_qubits for q in pair}
+    front = []
+    for q in rest:
+        if frame.tile.index(q) % frame.line_qubits not in seen:
+            seen.add(frame.tile.index(q) % frame.line_qubits)
+            front.append(q)
+    return front + [q for q in rest if q not in front]
+
+
 def _warps(
-    frame: Frame, phases: Sequence[tuple[int, ...]], others: list[int], count: int, wanted: tuple[int, ...]
+    frame: Frame, phases: Sequence[Phase], others: list[int], count: int, wanted: tuple[int, ...]
 ) -> tuple[int, ...]:
     """So many of ``others`` that lanes reach all banks in most ``phases``; ``wanted`` where they do as well."""
     classes = [mask_of(frame.tile[i :: frame.line_qubits]) for i in range(frame.line_qubits)]
 
     def worth(chosen: tuple[int, ...]) -> tuple[int, bool]:
-        taken = [mask_of(registers) | mask_of(chosen) for registers in phases]
+        taken = [mask_of(phase.registers) | mask_of(chosen) for phase in phases]
         return sum(all(same & ~mask for same in classes) for mask in taken), chosen == wanted
 
     return max(combinations(others, count), key=worth)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from qsim_ozaki.cuda_lower import Item
+from qsim_ozaki.cuda_pairs import PairBlock, best_pair, inside
 
 
 @dataclass(slots=True, eq=False)
@@ -24,11 +25,13 @@ class Phase:
 
     Attributes:
         registers: qubits held in registers, ascending; register bit b is ``registers[b]``.
-        work: items and phases in order.
+        work: items on register qubits, phases, blocks on ``pair``, in order.
+        pair: two qubits that number neighbouring threads, or none.
     """
 
     registers: tuple[int, ...]
-    work: list[Item | Phases] = field(default_factory=list)
+    work: list[Item | Phases | PairBlock] = field(default_factory=list)
+    pair: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,36 +69,84 @@ MAX_PUSHED = 2  # qubits of a product that may wait behind a flip: longer ones m
 WINDOW = 96  # items looked at when a register set is chosen: keeps the choice linear in the number of items
 
 
-def schedule(items: Sequence[Item], frame: Frame, lazy: bool = False) -> list[Phase]:
+@dataclass(frozen=True, slots=True)
+class Style:
+    """What the kernel can do.
+
+    Attributes:
+        lazy: phases wait until a qubit of theirs changes; else those that one table holds anyway go with it.
+        late: what the last phase's registers can still do waits for it, while the next tile is fetched.
+        pairs: matrices on two qubits that number threads.
+    """
+
+    lazy: bool = False
+    late: bool = False
+    pairs: bool = False
+
+
+def schedule(items: Sequence[Item], frame: Frame, style: Style = Style()) -> list[Phase]:
     """Phases that do all ``items`` once each, in an order that commutes with the given one.
 
     Args:
         items: in order; mixed qubits are in the tile.
         frame: the tile.
-        lazy: phases wait until a qubit of theirs changes; else those that one table holds anyway go with it.
+        style: of the kernel.
     """
+    phases = _schedule(list(items), [], 0, frame, style)
+    if style.late and len(phases) > 1:
+        registers = _choose(list(reversed(items)), frame.tile, frame.register_qubits, frame.lines(stored=True))
+        if not registers & frame.lines(stored=True):
+            first, last = _split(items, registers)
+            others = _schedule(first, last, registers, frame, style)
+            if len(others) <= len(phases):
+                return others
+    return phases
+
+
+def _schedule(todo: list[Item], last: list[Item], registers: int, frame: Frame, style: Style) -> list[Phase]:
+    """Phases that do ``todo``, and ``last`` in a phase of its own that holds ``registers``."""
     tile, count, lines = frame.tile, frame.register_qubits, frame.lines()
+    stored = frame.lines(stored=True)
     pending: dict[int, int] = {}
-    todo = list(items)
     phases: list[Phase] = []
     while True:
         todo = _absorb(todo, pending)
         if not todo:
             break
-        registers = _choose(todo, tile, count, lines if not phases else 0)
-        if not phases and registers & lines:
+        chosen = _choose(todo, tile, count, lines if not phases else 0)
+        if not phases and chosen & lines:
             phases.append(Phase(_fill(0, tile, count, lines)))
-        phase = Phase(_fill(registers, tile, count, lines))
-        todo = _run(phase, todo, pending, _mask(tile), lazy)
+        phase = Phase(_fill(chosen, tile, count, lines))
+        if style.pairs and phases:
+            phase.pair = best_pair(todo[:WINDOW], _mask(phase.registers), tile, frame.line_qubits)
+        todo = _run(phase, todo, pending, _mask(tile), style.lazy)
         phases.append(phase)
     if not phases:
         phases.append(Phase(_fill(0, tile, count, lines)))
+    alone = frame.swaps and len(phases) == 1
+    if last or phases[-1].pair or _mask(phases[-1].registers) & stored or alone:
+        phase = Phase(_fill(registers, tile, count, stored))
+        rest = _run(phase, last, pending, _mask(tile), style.lazy)
+        assert not rest, "the last phase does all that was left to it"
+        phases.append(phase)
     if pending:
         phases[-1].work.append(Phases(dict(pending)))
-    stored = frame.lines(stored=True)
-    if _mask(phases[-1].registers) & stored or (frame.swaps and len(phases) == 1):
-        phases.append(Phase(_fill(0, tile, count, stored)))
     return phases
+
+
+def _split(items: Sequence[Item], registers: int) -> tuple[list[Item], list[Item]]:
+    """``items`` as those that come first and those that ``registers`` can do after all of them."""
+    first: list[Item] = []
+    last: list[Item] = []
+    mixed = used = 0
+    for item in reversed(items):
+        if item.mixed & (mixed | used | ~registers) or item.used & mixed:
+            mixed |= item.mixed
+            used |= item.used
+            first.append(item)
+        else:
+            last.append(item)
+    return first[::-1], last[::-1]
 
 
 def cut(phases: Sequence[Phase], sizes: Sequence[int], limit: int, frame: Frame) -> list[list[Phase]]:
@@ -119,9 +170,10 @@ def cut(phases: Sequence[Phase], sizes: Sequence[int], limit: int, frame: Frame)
     for number, part in enumerate(parts):
         last = number == len(parts) - 1
         lines, stored = frame.lines(), frame.lines(stored=last)
-        if _mask(part[0].registers) & lines:
+        if part[0].pair or _mask(part[0].registers) & lines:
             part.insert(0, Phase(_fill(0, frame.tile, frame.register_qubits, lines)))
-        if _mask(part[-1].registers) & stored or (last and frame.swaps and len(part) == 1):
+        alone = last and frame.swaps and len(part) == 1
+        if part[-1].pair or _mask(part[-1].registers) & stored or alone:
             part.append(Phase(_fill(0, frame.tile, frame.register_qubits, stored)))
     return parts
 
@@ -199,16 +251,16 @@ def _ready_masks(todo: list[Item]) -> set[int]:
     return ready
 
 
-def _run(phase: Phase, todo: list[Item], pending: dict[int, int], inside: int, lazy: bool) -> list[Item]:
+def _run(phase: Phase, todo: list[Item], pending: dict[int, int], tile: int, lazy: bool) -> list[Item]:
     """Fills ``phase`` with rounds of: absorb phases, multiply in those that the next items need, do the items."""
-    registers = _mask(phase.registers)
+    registers, pair = _mask(phase.registers), _mask(phase.pair)
     while True:
         todo = _absorb(todo, pending)
         mixed = used = 0
         ready, rest = [], []
         for item in todo:
             blocked = item.mixed & (mixed | used) or item.used & mixed
-            outside = item.mixed & ~registers and item.kind != "permute"
+            outside = item.mixed & ~registers and item.kind != "permute" and not inside(item, pair)
             if blocked or outside:
                 rest.append(item)
             else:
@@ -217,19 +269,43 @@ def _run(phase: Phase, todo: list[Item], pending: dict[int, int], inside: int, l
             used |= item.used
         if not ready:
             return rest
-        waits = [lazy and item.kind == "flip" for item in ready]
-        first = [item for item, wait in zip(ready, waits, strict=True) if not wait]
-        groups = [first, *([item] for item, wait in zip(ready, waits, strict=True) if wait)]
+        alone = [(lazy and item.kind == "flip") or inside(item, pair) for item in ready]
+        first = [item for item, wait in zip(ready, alone, strict=True) if not wait]
+        groups = [first, *([item] for item, wait in zip(ready, alone, strict=True) if wait)]
         for group in groups:
             need = 0
             for item in group:
                 need |= item.mixed
-            if not (group and group[0].kind == "flip" and lazy and _push(pending, group[0], inside)):
+            if need & pair:
+                _on_pair(phase, group[0], _take(pending, need, registers, lazy))
+                continue
+            if not (group and group[0].kind == "flip" and lazy and _push(pending, group[0], tile)):
                 terms = _take(pending, need, registers, lazy)
                 if terms:
                     phase.work.append(Phases(terms))
             phase.work.extend(group)
         todo = rest
+
+
+def _on_pair(phase: Phase, item: Item, terms: dict[int, int]) -> None:
+    """Adds an item on the pair, and the phases before it, to the last block that nothing in between depends on."""
+    pair = _mask(phase.pair)
+    own = {key: angle for key, angle in terms.items() if not key & ~pair}
+    others = {key: angle for key, angle in terms.items() if key & ~pair}
+    if others:
+        phase.work.append(Phases(others))
+    block = next((work for work in reversed(phase.work) if _touches(work, pair)), None)
+    if not isinstance(block, PairBlock):
+        a, b = phase.pair
+        block = PairBlock((a, b))
+        phase.work.append(block)
+    block.then(own, item)
+
+
+def _touches(work: Item | Phases | PairBlock, pair: int) -> bool:
+    if isinstance(work, Phases):
+        return any(key & pair for key in work.terms)
+    return isinstance(work, PairBlock) or bool((work.mixed | work.used) & pair)
 
 
 def _push(pending: dict[int, int], item: Item, inside: int) -> bool:

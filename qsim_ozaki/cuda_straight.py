@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from qsim_ozaki.cuda_dense import RUNS, runs_record
 from qsim_ozaki.cuda_layout import GENERATED, SHAPES, Tile
 from qsim_ozaki.cuda_lower import lower, mask_of
-from qsim_ozaki.cuda_schedule import Frame, Phase, Phases, cut, schedule
+from qsim_ozaki.cuda_pairs import PairBlock
+from qsim_ozaki.cuda_schedule import Frame, Phase, Phases, Style, cut, schedule
 from qsim_ozaki.cuda_writer import NotStraightError, StraightProgram, Writer
 from qsim_ozaki.ops import Op
 
@@ -26,7 +27,9 @@ MAX_INSTRUCTIONS = 6500  # 16 bytes each in a cache of 128 KiB; beyond, the time
 KINDS = ("hadamard", "rotate", "flip", "matrix")  # on one or two qubits
 
 
-def straight(tile: Tile, ops: Sequence[Op], num_qubits: int, precision: str) -> list[StraightProgram]:
+def straight(
+    tile: Tile, ops: Sequence[Op], num_qubits: int, precision: str, pairs: bool = False
+) -> list[StraightProgram]:
     """A tile pass as straight-line kernels, one where it fits; a smaller tile is filled up with the lowest others.
 
     Args:
@@ -34,6 +37,7 @@ def straight(tile: Tile, ops: Sequence[Op], num_qubits: int, precision: str) -> 
         ops: in order, mixed qubits inside the tile.
         num_qubits: width of the state, at least a tile and its register qubits' lines.
         precision: ``"double"`` or ``"single"``.
+        pairs: whether matrices on two qubits go to FP64 tensor cores, as `has_pairs` tells.
 
     Raises:
         NotStraightError: an operator needs the interpreter, or the arguments do not fit a launch.
@@ -45,7 +49,7 @@ def straight(tile: Tile, ops: Sequence[Op], num_qubits: int, precision: str) -> 
         if item.kind != "terms" and (item.kind not in KINDS or len(item.qubits) > 2):
             raise NotStraightError(item.kind)
     frame = Frame(tile.qubits, shape.register_qubits, shape.line_qubits, tile.swaps)
-    phases = schedule(items, frame, lazy=True)
+    phases = schedule(items, frame, Style(lazy=True, late=True, pairs=pairs))
     sizes = [_instructions(phase, shape.register_qubits) for phase in phases]
     parts = cut(phases, sizes, MAX_INSTRUCTIONS, frame)
     inner = replace(tile, swaps=())
@@ -62,9 +66,16 @@ def _instructions(phase: Phase, register_qubits: int) -> int:
             inside = mask_of(phase.registers)
             parts = {key & inside for key in work.terms if key & ~inside}
             count += 5 * amps + sum(4 * amps >> part.bit_count() for part in parts)
+        elif isinstance(work, PairBlock):
+            count += amps + 4
         else:
             count += {"matrix": 4 << len(work.qubits), "flip": 2, "rotate": 2, "hadamard": 2}[work.kind] * amps
     return count
+
+
+def has_pairs(architecture: int, precision: str) -> bool:
+    """Whether FP64 tensor cores do an m16n8k8 product at twice the rate of other arithmetic."""
+    return precision == "double" and architecture == 90
 
 
 def arguments(program: StraightProgram, precision: str) -> NDArray[Any]:

@@ -104,7 +104,8 @@ def tile_launch(engine: Any, state: Any, tile: Tile, ops: Sequence[Op]) -> Calla
     spelled: list[_Straight] = []
     if state.kernel_qubits >= REPEAT_QUBITS:
         try:
-            parts = cuda_straight.straight(*arguments)
+            pairs = cuda_straight.has_pairs(engine.architecture, precision)
+            parts = cuda_straight.straight(*arguments, pairs)
             spelled = [_Straight(engine, part, precision) for part in parts]
         except cuda_writer.NotStraightError:
             spelled = []  # the interpreter knows every operator

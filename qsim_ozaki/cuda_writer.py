@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from qsim_ozaki.cuda_layout import Place, Shape, Tile, places
 from qsim_ozaki.cuda_lower import HALF_TURN, TURN, Item, mask_of, phases_of
+from qsim_ozaki.cuda_pairs import PairBlock
 from qsim_ozaki.cuda_phases import angle_words, choosing, members, mirrored, reals, subsets
 from qsim_ozaki.cuda_program import LEAST_COS, SQRT_HALF
 from qsim_ozaki.cuda_schedule import Frame, Phase, Phases
@@ -23,6 +24,7 @@ MAX_TILE_PHASES = 30  # of the 1 KiB that two blocks a processor leave beside th
 MAX_CONSTANT_BYTES = 30 << 10  # arguments of a kernel are at most 32764 bytes
 MAX_TABLE_BYTES = 8 << 10  # in shared memory, where they keep as much of the next tile from being fetched early
 ODD = ([0, 0, 1, 1, 2, 2, 3, 3], [1, 2, 0, 3, 0, 3, 1, 2])  # entries of a 4x4 matrix that change the parity
+SLOT_OF_THREAD = "static __device__ __forceinline__ unsigned of_thread(unsigned t)"
 PARAMETERS = "Amps& a, const Tile& tile, const Args& args"
 
 
@@ -95,14 +97,13 @@ class Writer:
             inside = mask_of(phase.registers)
             tables = (w for w in phase.work if isinstance(w, Phases) and any(not key & ~inside for key in w.terms))
             self.last_table = next(reversed([*tables]), self.last_table)
-        layouts = places(self.frame, [phase.registers for phase in phases])
-        slots = [self._put(layout.slots(self.frame, self.shape)) for layout in layouts]
+        layouts = places(self.frame, phases)
         offsets = [self._put(layouts[i].offsets(self.frame, stored=i == last)) for i in (0, last)]
         for i, phase in enumerate(phases):
             self.place = layouts[i]
             if i:
-                within = "" if layouts[i - 1].warps == layouts[i].warps else "_of_warps"
-                self._say(f"exchange{within}<Layout{i - 1}, Layout{i}>(a, tile, {slots[i - 1]}, {slots[i]});")
+                within = str(layouts[i - 1].warps == layouts[i].warps).lower()
+                self._say(f"slot = exchange<Layout{i - 1}, Layout{i}, {within}>(a, tile, slot);")
             if i == last:
                 # others may still read what the last exchange brought
                 wait = "__syncwarp" if layouts[0].warps == layouts[last].warps else "__syncthreads"
@@ -112,7 +113,7 @@ class Writer:
         if 8 * (len(self.values) + len(self.masks)) > MAX_CONSTANT_BYTES:
             raise NotStraightError(f"{len(self.values)} constants")
         table = self._put(np.frombuffer(self.chosen, np.uint64)) if self.chosen else 0
-        source = self._source(layouts, [*offsets, slots[0], records, table])
+        source = self._source(layouts, [*offsets, records, table])
         return StraightProgram(
             source=source,
             tables=np.concatenate(self.words),
@@ -162,9 +163,10 @@ class Writer:
     def _source(self, places: list[Place], tables: list[int]) -> str:
         layouts = []
         for i, layout in enumerate(places):
-            masks = layout.register_slots(self.frame, self.shape)
-            layouts.append(f"using Layout{i} = Layout<{', '.join(f'{m}u' for m in masks)}>;")
-        names = ("kOffsetIn", "kOffsetOut", "kSlotsIn", "kRecords", "kTables")
+            masks = ", ".join(f"{mask}u" for mask in layout.register_slots(self.frame, self.shape))
+            slot = _shifted(layout.lane_slots(self.frame, self.shape))
+            layouts.append(f"struct Layout{i} : Layout<{masks}> {{ {SLOT_OF_THREAD} {{ return {slot}; }} }};")
+        names = ("kOffsetIn", "kOffsetOut", "kRecords", "kTables")
         numbers = {f"unsigned {name}": table for name, table in zip(names, tables, strict=True)} | {
             "int kTilePhases": len(self.records),
             "bool kScaled": str(self.scale != 1).lower(),
@@ -172,10 +174,12 @@ class Writer:
         sizes = {"TILE": len(self.tile.qubits), "CONSTANTS": max(len(self.values), 1), "MASKS": max(len(self.masks), 1)}
         sizes |= {"PHASES": 2 * len(self.records) * self.shape.amp_bytes, "TABLES": len(self.chosen)}
         out = [f"#define QSIM_{name} {value}" for name, value in sizes.items()]
+        out += ['#include "tile_pairs.cuh"'] * any(line.startswith("pair_block") for line in self.lines)
         out += ['#include "tile_straight.cuh"', "", "struct Body {", *(f"    {layout}" for layout in layouts)]
         out += ["    using In = Layout0;", f"    using Out = Layout{len(places) - 1};"]
         out += [f"    static constexpr {name} = {value};" for name, value in numbers.items()]
         out += [f"    static __device__ __forceinline__ void run({PARAMETERS}) {{"]
+        out += ["        unsigned slot = slot_of_thread<Layout0>();"] * (len(places) > 1)
         out += [f"        {line}" for line in self.lines]
         out += ["    }", "};", "QSIM_KERNEL", ""]
         return "\n".join(out)
@@ -184,6 +188,8 @@ class Writer:
         for work in phase.work:
             if isinstance(work, Phases):
                 self._phases(work.terms, work is self.last_table)
+            elif isinstance(work, PairBlock):
+                self._say(f"pair_block(a, tile.tables, {self._put(work.fragments())}u);")
             else:
                 self._item(work)
                 if abs(self.scale) < self.shape.least_scale:
@@ -399,3 +405,12 @@ class Writer:
 
     def _amps(self, values: ComplexArray) -> ComplexArray:
         return values.astype(np.complex128 if self.shape.amp_bytes == 16 else np.complex64)
+
+
+def _shifted(masks: list[int]) -> str:
+    """The exclusive or of ``masks[i]`` over the bits i of t that are 1, by shifts: bits that move as far share one."""
+    moves: dict[int, int] = {}
+    for i, mask in enumerate(masks):
+        for to in members(mask):
+            moves[to - i] = moves.get(to - i, 0) | 1 << to
+    return " ^ ".join(f"(t {'<<' if by >= 0 else '>>'} {abs(by)} & {bits}u)" for by, bits in sorted(moves.items()))

@@ -110,6 +110,18 @@ inline void warp_mma(double (&c)[4], const double2 (&a)[4], const double (&b)[4]
     __syncwarp();
 }
 
+// One warp's m16n8k8 product: lane 4 g + t holds A at (g, t), (g + 8, t), (g, t + 4), (g + 8, t + 4), B at (t, g) and (t + 4, g).
+inline void warp_mma(double (&c)[4], const double (&a)[4], const double (&b)[2]) {
+    Warp& warp = warps[threadIdx.x / 32];
+    const unsigned lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
+    for (unsigned i = 0; i < 4; ++i) warp.a[g + 8 * (i % 2)][t + 4 * (i / 2)] = a[i];
+    for (unsigned i = 0; i < 2; ++i) warp.b[t + 4 * i][g] = b[i];
+    __syncwarp();
+    for (unsigned r = 0; r < 4; ++r)
+        for (unsigned k = 0; k < 8; ++k) c[r] += warp.a[g + 8 * (r / 2)][k] * warp.b[k][2 * t + r % 2];
+    __syncwarp();
+}
+
 template <class Kernel>
 void launch(int blocks, int threads, Kernel kernel) {
     gridDim.x = blocks, blockDim.x = threads;

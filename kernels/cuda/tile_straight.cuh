@@ -3,9 +3,9 @@
 // Macros     QSIM_TILE tile qubits; QSIM_CONSTANTS, QSIM_MASKS sizes of the arguments; QSIM_PHASES bytes of phases of two tiles' numbers;
 //            QSIM_TABLES bytes of tables that outer bits choose from; QSIM_ROOM bytes of shared memory; QSIM_BLOCKS blocks that share
 //            a processor
-// Body       In, Out layouts of load and store; kOffsetIn, kOffsetOut, kSlotsIn, kRecords, kTables word indices in the tables; kTilePhases;
+// Body       In, Out layouts of load and store; kOffsetIn, kOffsetOut, kRecords, kTables word indices in the tables; kTilePhases;
 //            kScaled; run(a, tile, args)
-// Arrays     state amp_t[2^n] in/out; tables uint64 words: offsets and slots per thread, phases per thread, records of tile phases;
+// Arrays     state amp_t[2^n] in/out; tables uint64 words: offsets per thread, matrices, phases per thread, records of tile phases;
 //            tickets uint64[1], 0 at the launch
 // Launch     2^(QSIM_TILE - kRegisterQubits) threads, at most num_tiles blocks; a tile of shared memory, kEarly amplitudes a thread, phases, tables
 // Layout     as in tile_exec.cu; angles, matrix entries and qubit positions are arguments, so one kernel serves every pass of its structure
@@ -31,7 +31,7 @@ struct Args {
     real_t value[QSIM_CONSTANTS];  // operands straight from constant memory: through shared memory they cost its bandwidth
 };
 
-// Slots of the register bits in one layout.
+// Slots that the register bits add by exclusive or in one layout; what derives from it has of_thread(number), the thread's own slot.
 template <unsigned... kMask>
 struct Layout {
     __device__ static constexpr unsigned of(int r) {
@@ -42,6 +42,14 @@ struct Layout {
         return slot;
     }
 };
+
+// Opaque: else all layouts' slots are computed ahead and held, and the amplitudes are short of registers.
+template <class L>
+__device__ __forceinline__ unsigned slot_of_thread() {
+    unsigned thread = threadIdx.x;
+    asm volatile("" : "+r"(thread));
+    return L::of_thread(thread);
+}
 
 // Only the low part of a slot mixes with the thread's own; the high part is an immediate offset.
 template <class L>
@@ -79,11 +87,11 @@ struct Tile {
     const char* chosen;   // tables that outer bits choose from
 };
 
-// Volatile: else all exchanges' slots are loaded ahead and held, and the amplitudes are short of registers.
-__device__ __forceinline__ unsigned slot_of_thread(const index_t* tables, unsigned at) {
-    unsigned v;
-    const unsigned* p = reinterpret_cast<const unsigned*>(tables + at) + threadIdx.x;
-    asm volatile("ld.global.u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");
+// Volatile: loaded where it is written, not held.
+__device__ __forceinline__ index_t offset_of_thread(const index_t* tables, unsigned at) {
+    index_t v;
+    const index_t* p = tables + at + threadIdx.x;
+    asm volatile("ld.global.u64 %0, [%1];" : "=l"(v) : "l"(p) : "memory");
     return v;
 }
 
@@ -99,7 +107,7 @@ template <class Body, int kFirst, int kLast>
 __device__ __forceinline__ void fetch(const amp_t* state, const index_t* tables, char* shared, index_t number, const Args& args) {
     if (number >= args.num_tiles) return;
     const amp_t* from = state + (spread(number, args.runs) | __ldg(tables + Body::kOffsetIn + threadIdx.x));
-    const unsigned slot = slot_of_thread(tables, Body::kSlotsIn);
+    const unsigned slot = slot_of_thread<typename Body::In>();
 #pragma unroll
     for (int i = 0; i < kLast; ++i) {
         if (i >= kFirst) copy_async(waiting_place<typename Body::In>(shared, slot, i), from);
@@ -118,20 +126,16 @@ __device__ __forceinline__ void fetch_rest(const Tile& tile, const Args& args) {
     fetch<Body, kEarly, kAmps>(tile.state, tile.tables, tile.shared, *tile.next, args);
 }
 
-// Brings other qubits into registers. Slots written here were read only by this thread since the last barrier: one is enough.
-// Where the same qubits number the warps before and after, a warp exchanges what it holds itself and waits for no other.
-template <class From, class To, bool kWithin = true>
-__device__ __forceinline__ void exchange(Amps& a, const Tile& tile, unsigned slots_from, unsigned slots_to) {
-    const unsigned from = slot_of_thread(tile.tables, slots_from), to = slot_of_thread(tile.tables, slots_to);
-    put<From>(a, tile.shared, from);
-    if constexpr (kWithin) __syncwarp();
+// Brings other qubits into registers; returns the thread's new slot. Slots written here were read only by this thread since the
+// last barrier: one is enough. Where the same qubits number the warps before and after, a warp waits for no other.
+template <class From, class To, bool kWithinWarps>
+__device__ __forceinline__ unsigned exchange(Amps& a, const Tile& tile, unsigned slot) {
+    put<From>(a, tile.shared, slot);
+    const unsigned to = slot_of_thread<To>();
+    if constexpr (kWithinWarps) __syncwarp();
     else __syncthreads();
     get<To>(a, tile.shared, to);
-}
-
-template <class From, class To>
-__device__ __forceinline__ void exchange_of_warps(Amps& a, const Tile& tile, unsigned slots_from, unsigned slots_to) {
-    exchange<From, To, false>(a, tile, slots_from, slots_to);
+    return to;
 }
 
 template <bool kScaled>
@@ -190,13 +194,13 @@ __device__ __forceinline__ void run_tiles(amp_t* __restrict__ state, const index
                 phases[turn * Body::kTilePhases + threadIdx.x] = phase_of_tile(tables, Body::kRecords, base);
         }
         wait_async();
-        take<typename Body::In>(a, shared, slot_of_thread(tables, Body::kSlotsIn));  // what the thread copied itself
+        take<typename Body::In>(a, shared, slot_of_thread<typename Body::In>());  // what the thread copied itself
         __syncthreads();  // for the phases and the next number; all have taken their amplitudes
         if (threadIdx.x == 0) handed[turn ^ 1] = gridDim.x + atomicAdd(tickets, 1ull);
         fetch<Body, 0, kEarly>(state, tables, shared, handed[turn], args);
         const Tile tile = {handed + turn, base, state, tables, shared, phases + turn * Body::kTilePhases, chosen};
         Body::run(a, tile, args);
-        store<Body::kScaled>(a, state + (base | __ldg(tables + Body::kOffsetOut + threadIdx.x)), args);
+        store<Body::kScaled>(a, state + (base | offset_of_thread(tables, Body::kOffsetOut)), args);
         number = *tile.next;  // the slot is written again only once all have come to the next barrier
     }
 }
