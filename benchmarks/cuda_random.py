@@ -135,7 +135,8 @@ def main():
         if time.time() - start > seconds:
             break
     straight = sum(code is not None for code in gpu.compiler.code.values())
-    print(f"{done} of {count} circuits to {widest} qubits, {straight} straight-line kernels: worst distance {worst:.3g}")
+    which = f"{done} of {count} circuits to {widest} qubits, {straight} straight-line kernels"
+    print(f"{which}: worst distance {worst:.3g}")
     sys.exit(not (done and straight and worst <= LIMIT))
 
 
