@@ -178,9 +178,13 @@ def load(name: str, instance: tuple[tuple[str, str], ...], device: int) -> Any:
     import cupy
 
     architecture = nearest_architecture(int(cupy.cuda.Device(device).compute_capability))
+    return function(cached_kernel(name, dict(instance), architecture), KERNELS[name].function)
+
+
+def cached_kernel(name: str, instance: Mapping[str, str], architecture: int) -> bytes:
+    """Machine code of one kernel instance, as `cubin` has it."""
     kernel = KERNELS[name]
-    source = (SOURCES / kernel.file).read_text()
-    return function(cubin(name, source, options(kernel, dict(instance), architecture)), kernel.function)
+    return cubin(name, (SOURCES / kernel.file).read_text(), options(kernel, instance, architecture))
 
 
 def compile_generated(source: str, opts: tuple[str, ...]) -> Cubin:
