@@ -1,20 +1,24 @@
 """Runs every CUDA kernel once on small states and compares with NumPy: short enough for compute-sanitizer.
 
 usage: cuda_every_kernel.py [fast]
-With `fast` it leaves out what racecheck takes minutes for: the widest matrices.
+With `fast` it leaves out what racecheck takes minutes for: the widest matrices. Fails where a kernel of the table was
+not launched.
 """
 
 import sys
+from functools import reduce
 
 import numpy as np
 from cuda_bench import apply, haar, random_state
 from cuda_random import gate
 
-from qsim_ozaki import cuda, cuda_tiles
+from qsim_ozaki import cuda, cuda_founding, cuda_hadamard, cuda_ozaki, cuda_ozaki_tables, cuda_tiles, founding, jit
 from qsim_ozaki.engine import StackWork
 from qsim_ozaki.ops import EMPTY, DenseBlock, HadamardPass, Kind, Op, Path, Prepare, TilePass
 
-WORST = {"double": 1e-12, "single": 2e-4}
+WORST = {"double": 1e-12, "single": 2e-4, "tf32": 2.0**-10, "34 bits": 1e-7, "exact": 0.0}
+SUM_ROUNDING = 1e-12  # of cumulative probabilities that are summed in another order
+PROCESSORS = 2  # a few blocks, each with several tiles in turn; clusters have two
 
 
 def judge(what, got, want, precision="double"):
@@ -25,10 +29,23 @@ def judge(what, got, want, precision="double"):
         sys.exit(f"{what} in {precision} precision is off by {error:.3g}")
 
 
+def noted(engine):
+    """Names of the table's kernels, as the engine launches them."""
+    names, launch = set(), engine.launch
+
+    def noting(name, *others):
+        launch(name, *others)
+        names.add(name)
+
+    engine.launch = noting
+    return names
+
+
 def tiles(engine, precision, n=16):
     """Tile passes by the interpreter and as straight-line kernels, with qubits that move."""
     rng = np.random.default_rng(4)
     tile = (0, 1, 2, 3, *range(6, 14))
+    limits = cuda_tiles.REPEAT_QUBITS, cuda_tiles.ONCE_QUBITS
     for kinds, straight in ((7, False), (5, True)):
         ops = []
         while len(ops) < 24:
@@ -44,9 +61,12 @@ def tiles(engine, precision, n=16):
         if straight:
             engine.run_step(engine.load(start, precision), step)
             engine.compiler.finish()
+            if None in engine.compiler.code.values():
+                sys.exit(f"a straight-line kernel does not compile in {precision} precision")
         state = engine.load(start, precision)
         engine.run_step(state, step)
         judge("straight-line tile" if straight else "interpreted tile", engine.vector(state), want, precision)
+    cuda_tiles.REPEAT_QUBITS, cuda_tiles.ONCE_QUBITS = limits
 
 
 def blocks(engine, precision, widths):
@@ -60,6 +80,21 @@ def blocks(engine, precision, widths):
         judge(f"dense block of {k}", engine.vector(state), apply(random_state(n), op, n), precision)
 
 
+def transforms(engine, n=14):
+    """Hadamard passes in both precisions, and by TF32 tensor cores."""
+    qubits = (0, 3, 4, 11)
+    want = start = random_state(n)
+    for q in qubits:
+        want = apply(want, Op(Kind.HADAMARD, (q,), EMPTY), n)
+    for precision in ("double", "single"):
+        state = engine.load(start, precision)
+        engine.run_step(state, HadamardPass(qubits))
+        judge("Hadamard pass", engine.vector(state), want, precision)
+    state = engine.load(start, "single")
+    cuda_hadamard.apply(engine, state.amps, [qubits])
+    judge("Hadamard transform", engine.vector(state), want, "tf32")
+
+
 def stacks(engine, precision, n=8):
     """Many small states in one launch."""
     rng = np.random.default_rng(8)
@@ -71,60 +106,128 @@ def stacks(engine, precision, n=8):
     judge("worst of a stack", np.abs(states - want).max(0), np.zeros(1 << n), precision)
 
 
-def emulated(engine, n=14):
-    """A matrix by INT8 products at 15 and at 9 moduli."""
-    op = Op(Kind.UNITARY, tuple(range(2, 9)), haar(7, 3))
-    want = apply(random_state(n), op, n)
-    for moduli, limit in ((15, 1e-12), (9, 1e-7)):
-        state = engine.load(random_state(n), "double")
-        engine.run_step(state, DenseBlock(op, Path.OZAKI, moduli))
-        error = float(np.linalg.norm(engine.vector(state) - want))
-        print(f"emulated block, {moduli} moduli: {error:.2g}", flush=True)
-        if not error <= limit:
-            sys.exit(f"an emulated block with {moduli} moduli is off by {error:.3g}")
+def emulated(engine, fast, n=14):
+    """Matrices by INT8 products: columns encoded whole or in two kernels, written back by one kernel or by two."""
+    held = cuda_ozaki.WHOLE_DEPTH
+    cases = [(7, 15, 0, held), (7, 9, 0, dict.fromkeys(held, 0)), (7, 15, 16, held), (7, 9, 8, held), (8, 9, 16, held)]
+    if not fast:
+        cases += [(9, 15, 8, held), (10, 15, 8, held), (10, 15, 0, held)]
+    for k, moduli, whole, depth in cases:
+        op = Op(Kind.UNITARY, tuple(range(2, 2 + k)), haar(k, 3))
+        want = apply(random_state(n), op, n)
+        cuda_ozaki.WHOLE_DEPTH = depth
+        block = cuda_ozaki.EmulatedBlock(engine, op.matrix(), op.targets, {}, moduli, whole)
+        for precision in ("double", "single"):
+            state = engine.load(random_state(n), precision)
+            redone, _ = block.run(state.amps, cuda_tiles.INSTANCES[precision])
+            what = f"emulated block of {k}, {moduli} moduli, {whole} columns whole"
+            limit = precision if moduli == 15 or precision == "single" else "34 bits"
+            judge(what, engine.vector(state), want, limit)
+            judge(what + ", columns redone", redone, 0, "exact")
+    cuda_ozaki.WHOLE_DEPTH = held
+    op = Op(Kind.UNITARY, tuple(range(2, 9)), haar(7, 3), (10,), 1)
+    state = engine.load(random_state(n), "double")
+    engine.run_step(state, DenseBlock(op, Path.OZAKI, 15))
+    judge("emulated step", engine.vector(state), apply(random_state(n), op, n))
+
+
+def products(engine, k=7, moduli=3):
+    """INT8 products: raw sums are the naive kernel's, in each plane in another order; both product kernels agree."""
+    cupy, rng, size, columns = engine.cupy, np.random.default_rng(9), 1 << k, cuda_ozaki_tables.PRODUCT_COLUMNS
+    block = cuda_ozaki.EmulatedBlock(engine, haar(k, 5), tuple(range(k)), {}, moduli, 0)
+    planes = 2 * moduli
+    matrix = block.operand = cupy.asarray(rng.integers(-120, 121, planes * size * size).astype(np.int8))
+    operand = cupy.asarray(rng.integers(-120, 121, planes * size * columns).astype(np.int8))
+    naive, raw = (cupy.zeros(planes * size * columns, np.int32) for _ in range(2))
+    sizes = (np.uint64(naive.size), np.int32(size), np.uint64(columns))
+    engine.launch("ozaki_naive", {}, 512, 256, (matrix, operand, naive, *sizes))
+    record = cuda_ozaki_tables.product_record(size, columns, planes)
+    shared = cuda_ozaki.STAGES[engine.architecture] * cuda_ozaki.STAGE_BYTES
+    args = (matrix, operand, raw, record, block.scheme)
+    engine.launch("ozaki_product", {"RAW": "1"}, PROCESSORS, cuda_ozaki.THREADS, args, shared)
+    got, want = (np.sort(sums.get().reshape(planes, -1)) for sums in (raw, naive))
+    judge("sums of INT8 products", got, want, "exact")
+    for whole in (0, 8, 16):
+        block.order = {"WHOLE": str(whole)}
+        found = []
+        for name in ("ozaki_product", "ozaki_wgmma") if engine.architecture == 90 else ("ozaki_product",):
+            out = cupy.full(naive.size, -99, np.int8)
+            block.multiply(operand, out, columns, name)
+            found.append(out.get().astype(int))
+        judge(f"residues of products, {whole} columns whole", found[-1], found[0], "exact")
+
+
+def founding_design(engine):
+    """The founding design's kernels: every layer is the CPU's, bit for bit."""
+    rng = np.random.default_rng(11)
+    left, right = rng.uniform(-1, 1, (150, 40)), rng.uniform(-1, 1, (40, 90))
+    for form, layers in ((founding.halves(), ("sums", "residues")), (founding.slices(5), ())):
+        planes = founding.planes(left, form), founding.planes(np.ascontiguousarray(right.T), form)
+        product, sums = next(iter(founding.sums(*planes, form)))
+        want = {"sums": sums}
+        if form.moduli:
+            want["residues"] = founding.residues_of(sums, form.moduli[product.modulus])
+        for layer in layers:
+            got = cuda_founding.multiply(engine, *planes, form, layer, 0)
+            judge(f"founding {layer} by {form.name}", got.astype(int), want[layer], "exact")
+        naive = cuda_founding.naive_sums(engine, planes[0][product.left], planes[1][product.right])
+        judge(f"founding naive sums by {form.name}", naive, sums, "exact")
+        got = cuda_founding.multiply(engine, *planes, form)
+        judge(f"founding product by {form.name}", got, founding.multiply(*planes, form), "exact")
+    form = founding.halves()
+    planes = founding.planes(left, form), founding.planes(np.ascontiguousarray(right.T), form)
+    number, product = next((i, p) for i, p in enumerate(form.products) if p.scale)
+    parts = founding.parts(left, form), founding.parts(right, form)
+    count = len(form.moduli)
+    exact = parts[0][product.left // count].astype(object) @ parts[1][product.right // count].astype(object)
+    got = cuda_founding.multiply(engine, *planes, form, "integers", number)
+    judge("founding integers", (got.astype(object) - exact).astype(float), np.zeros(exact.shape), "exact")
 
 
 def reading(engine, precision, n=14):
-    """Product states, marginals, norm, samples, collapse."""
+    """Product states, marginals, samples, collapse."""
     rng = np.random.default_rng(6)
     factors = rng.normal(size=(n, 2)) + 1j * rng.normal(size=(n, 2))
     factors /= np.linalg.norm(factors, axis=1)[:, None]
     state = engine.allocate(n, precision)
     engine.run_step(state, Prepare(factors))
-    want = np.ones(1, complex)
-    for row in factors:
-        want = np.kron(row, want)
+    want = reduce(lambda low, row: np.kron(row, low), factors, np.ones(1, complex))
     judge("product state", engine.vector(state), want, precision)
-    weights = np.abs(want) ** 2
-    judge(
-        "marginal",
-        engine.probabilities(state, (1, 4)),
-        weights.reshape(-1, 2, 4, 2, 2).sum((0, 2, 4)).ravel(),
-        precision,
-    )
-    shots = engine.sample(state, rng.random(4096))
-    judge("mean of samples", np.array([(shots >> 3 & 1).mean() * 1e-6]), np.array([abs(factors[3, 1]) ** 2 * 1e-6]))
+    weights = np.abs(engine.vector(state).astype(complex)) ** 2  # of what is stored
+    got = engine.probabilities(state, (1, 4))
+    judge("marginal", got, weights.reshape(-1, 2, 4, 2, 2).sum((0, 2, 4)).ravel())
+    judge("norm", engine.norm(state), weights.sum())
+    uniforms = rng.random(4096)
+    shots = engine.sample(state, uniforms)
+    above = np.cumsum(weights)
+    aim, below = uniforms * above[-1], above - weights
+    outside = (aim < below[shots] - SUM_ROUNDING) | (aim > above[shots] + SUM_ROUNDING)
+    judge("samples outside their amplitude's interval", outside.sum(), 0, "exact")
     engine.collapse(state, (5,), 1, 1.0)
     judge("collapse", engine.vector(state), np.where(np.arange(1 << n) >> 5 & 1, want, 0), precision)
-    state = engine.load(want, precision)
-    engine.run_step(state, HadamardPass((0, 3, 4, 11)))
-    for q in (0, 3, 4, 11):
-        want = apply(want, Op(Kind.HADAMARD, (q,), EMPTY), n)
-    judge("Hadamard pass", engine.vector(state), want, precision)
 
 
 def main():
     """Every kernel of the table."""
     fast = "fast" in sys.argv[1:]
     engine = cuda.create()
-    engine.num_processors = 1  # a block or two: each then does several tiles in turn
+    engine.num_processors = PROCESSORS
+    names = noted(engine)
     for precision in ("double", "single"):
         tiles(engine, precision)
         reading(engine, precision)
         stacks(engine, precision)
+    transforms(engine)
     blocks(engine, "double", (3, 4, 5, 6, 7) if fast else range(3, 11))
     blocks(engine, "single", (6,) if fast else (6, 8))
-    emulated(engine)
+    emulated(engine, fast)
+    products(engine)
+    founding_design(engine)
+    engine.launch("rate_int8", {}, PROCESSORS, 256, (engine.cupy.zeros(1, np.int32), np.int32(5), np.int32(5)))
+    engine.cupy.cuda.Device().synchronize()
+    left_out = {name for name, row in jit.KERNELS.items() if engine.architecture in row.architectures} - names
+    if left_out:
+        sys.exit(f"not launched: {', '.join(sorted(left_out))}")
     print("every kernel agrees with NumPy")
 
 

@@ -119,10 +119,8 @@ def compile_all(engine, lines):
 
     def build(job):
         name, instance = job
-        kernel = jit.KERNELS[name]
-        if engine.architecture in kernel.architectures:
-            source = (jit.SOURCES / kernel.file).read_text()
-            jit.cubin(name, source, jit.options(kernel, instance, engine.architecture))
+        if engine.architecture in jit.KERNELS[name].architectures:
+            jit.cached_kernel(name, instance, engine.architecture)
 
     start = time.perf_counter()
     with ThreadPoolExecutor(16) as pool:

@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 from cuda_bench import fill, pass_seconds, random_state
 
-from qsim_ozaki import cuda, cuda_calibrate, cuda_layout, cuda_straight, cuda_writer, jit
+from qsim_ozaki import cuda, cuda_calibrate, cuda_layout, cuda_straight, jit
 from qsim_ozaki.ops import EMPTY, HadamardPass, Kind, Op, Prepare, Relabel
 
 SYNC = """if constexpr (kWithin) __syncwarp();

@@ -2,8 +2,9 @@
 
 usage: h200_session.py pack FOLDER           (here: plans of all circuits, and platformdirs, into FOLDER)
        h200_session.py run FOLDER OUT [SECONDS [PART ...]]   (there: everything, at most SECONDS, 590 if not given)
-FOLDER may lie in an ignored place of the checkout. Each part is a process of its own with its own limit; what it
-printed is in OUT/PART.log, its numbers in OUT/PART.json as far as it came, and a table of the lines at the end.
+FOLDER may lie in an ignored place of the checkout. Each part is a process of its own with its own limit: those that
+time nothing run first, side by side, the others alone. What a part printed is in OUT/PART.log, its numbers in
+OUT/PART.json as far as it came, and a table of the lines at the end.
 """
 
 import importlib.util
@@ -11,11 +12,14 @@ import json
 import os
 import pickle
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -56,22 +60,23 @@ BLOCKS = {
     9: Line(10.5, 13.4, 12),
     10: Line(20, 28.1, 28),
 }
-# part: (seconds at most, arguments after the interpreter; {data} is the folder, {out} the part's JSON file)
+TESTS = " ".join(f"tests/test_{name}.py" for name in ("cuda", "engines", "cuda_ozaki", "founding"))
+# part: (seconds at most, arguments after the interpreter; {data} is the folder, {out} the part's JSON file, {workers}
+# are those of pytest where it can have several)
 PARTS = {
+    "tests": (150, "-m pytest -q -p no:cacheprovider {workers} -m cuda " + TESTS),
+    "kernels": (100, "benchmarks/cuda_every_kernel.py"),
+    "memcheck": (150, "benchmarks/cuda_every_kernel.py fast"),
+    "racecheck": (150, "benchmarks/cuda_every_kernel.py fast"),
+    "random": (160, "benchmarks/cuda_random.py 500 26 150"),
     "circuits": (130, "benchmarks/cuda_bench.py {data}/plans.pkl {out} check rates circuits"),
-    "tests": (
-        70,
-        "-m pytest -q -p no:cacheprovider -m cuda tests/test_cuda.py tests/test_engines.py tests/test_cuda_ozaki.py",
-    ),
-    "kernels": (40, "benchmarks/cuda_every_kernel.py"),
-    "memcheck": (60, "benchmarks/cuda_every_kernel.py fast"),
-    "racecheck": (90, "benchmarks/cuda_every_kernel.py fast"),
-    "random": (100, "benchmarks/cuda_random.py 250 26"),
     "large": (60, "benchmarks/cuda_bench.py {data}/plans.pkl {out} sample large"),
     "dense": (60, "benchmarks/cuda_bench.py {data}/plans.pkl {out} dense passes"),
     "variants": (150, "benchmarks/cuda_variants.py {data}/variants.pkl {out} 140"),
     "profile": (60, "benchmarks/cuda_variants.py {data}/variants.pkl {out} 1 random_20"),
 }
+TOGETHER = ("tests", "kernels", "memcheck", "racecheck", "random")  # nothing is timed in them
+CALIBRATE = "from qsim_ozaki import cuda; print(cuda.create().device())"  # while the GPU is not shared
 SECTIONS = ("SpeedOfLight", "WarpStateStats", "Occupancy", "ComputeWorkloadAnalysis", "MemoryWorkloadAnalysis")
 TOOLS = {
     "memcheck": ("compute-sanitizer", "--tool", "memcheck", "--error-exitcode", "9"),
@@ -145,44 +150,52 @@ def build(site, log):
 
 
 def run_part(name, data, out, environment, seconds):
-    """One part; returns its exit status, None where it ran out of time."""
+    """One part; returns its exit status or why there is none, and how long it took."""
     limit, arguments = PARTS[name]
-    arguments = arguments.format(data=data, out=out / f"{name}.json").split()
-    tool = TOOLS.get(name, ())
+    workers = "-n 8" if importlib.util.find_spec("xdist") else ""
+    arguments = arguments.format(data=data, out=out / f"{name}.json", workers=workers).split()
+    tool, begin = TOOLS.get(name, ()), time.time()
     if tool and not shutil.which(tool[0]):
         return "no " + tool[0]
     with (out / f"{name}.log").open("w") as log:
         command = [*tool, sys.executable, "-P", "-W", "ignore", *arguments]
+        process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=log, stderr=log, start_new_session=True)
         try:
-            limit = min(limit, seconds)
-            return subprocess.run(command, cwd=ROOT, env=environment, stdout=log, stderr=log, timeout=limit).returncode
+            code = process.wait(min(limit, seconds))
         except subprocess.TimeoutExpired:
-            return None
+            code = "out of time"
+            os.killpg(process.pid, signal.SIGKILL)  # with what it started: the next part may be timed
+            process.wait()
+    return f"{code}, {time.time() - begin:.0f} s"
 
 
 def run(data, out, seconds, names):
-    """All parts in turn while there is time; the state of each and the table."""
+    """All parts while there is time, those that time nothing side by side; the state of each and the table."""
     start = time.time()
     out.mkdir(parents=True, exist_ok=True)
     site = Path(tempfile.gettempdir()) / "qsim_site"
     shutil.rmtree(site, ignore_errors=True)
-    with (out / "build.log").open("w") as log:
-        build(site, log)
     paths = (site, data / "extra", ROOT / "benchmarks", ROOT / "tests")
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, paths)), "PYTHONUNBUFFERED": "1"}
     environment["XDG_CACHE_HOME"] = str(site / "cache")
+    with (out / "build.log").open("w") as log:
+        build(site, log)
+        command = [sys.executable, "-P", "-W", "ignore", "-c", CALIBRATE]
+        subprocess.run(command, check=True, env=environment, stdout=log, stderr=log, timeout=120)
     status = {"build": f"{time.time() - start:.0f} s"}
-    for name in names:
+    groups = [[name for name in names if name in TOGETHER], *([name] for name in names if name not in TOGETHER)]
+    for group in filter(None, groups):
         left = seconds - (time.time() - start)
         if left < 10:
-            status[name] = "not started: no time"
+            status |= dict.fromkeys(group, "not started: no time")
             continue
-        begin = time.time()
-        code = run_part(name, data, out, environment, left)
-        status[name] = f"{'out of time' if code is None else code}, {time.time() - begin:.0f} s"
-        print(name, status[name], flush=True)
-        text = (out / f"{name}.log").read_text(errors="replace") if (out / f"{name}.log").is_file() else ""
-        print("\n".join("   " + line[:160] for line in text.strip().splitlines()[-3:]), flush=True)
+        one = partial(run_part, data=data, out=out, environment=environment, seconds=left)
+        with ThreadPoolExecutor(len(group)) as pool:
+            status |= dict(zip(group, pool.map(one, group), strict=True))
+        for name in group:
+            print(name, status[name], flush=True)
+            text = (out / f"{name}.log").read_text(errors="replace") if (out / f"{name}.log").is_file() else ""
+            print("\n".join("   " + line[:160] for line in text.strip().splitlines()[-3:]), flush=True)
         (out / "status.json").write_text(json.dumps(status, indent=1))
     report(out)
 

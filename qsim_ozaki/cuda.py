@@ -66,7 +66,7 @@ class CudaEngine:
         properties = cupy.cuda.runtime.getDeviceProperties(self.device_id)
         self.device_name = properties["name"].decode()
         self.num_processors = int(properties["multiProcessorCount"])
-        self.shared_bytes = int(properties["sharedMemPerBlockOptin"])
+        self.shared_bytes = jit.block_shared_bytes(self.device_id)
         self.architecture = jit.nearest_architecture(int(cupy.cuda.Device().compute_capability))
         self._programs: OrderedDict[tuple[int, int, str], tuple[Step, list[Any]]] = OrderedDict()
         self.compiler = Compiler(self.architecture)
@@ -216,9 +216,6 @@ class CudaEngine:
         self, function: Any, blocks: int, threads: int, args: tuple[Any, ...], shared_bytes: int = 0
     ) -> None:
         """Launches a loaded kernel on the current stream."""
-        if shared_bytes > 48 << 10:  # each time: another kernel's handle may be one that was unloaded
-            driver = self.cupy.cuda.driver
-            driver.funcSetAttribute(function.ptr, driver.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, shared_bytes)
         function((min(max(blocks, 1), (1 << 31) - 1),), (threads,), args, shared_mem=shared_bytes)
 
     def _run_cached(self, state: CudaState, step: Step, tile: Tile, ops: Sequence[Op]) -> None:

@@ -178,9 +178,13 @@ def load(name: str, instance: tuple[tuple[str, str], ...], device: int) -> Any:
     import cupy
 
     architecture = nearest_architecture(int(cupy.cuda.Device(device).compute_capability))
+    return function(cached_kernel(name, dict(instance), architecture), KERNELS[name].function)
+
+
+def cached_kernel(name: str, instance: Mapping[str, str], architecture: int) -> bytes:
+    """Machine code of one kernel instance, as `cubin` has it."""
     kernel = KERNELS[name]
-    source = (SOURCES / kernel.file).read_text()
-    return function(cubin(name, source, options(kernel, dict(instance), architecture)), kernel.function)
+    return cubin(name, (SOURCES / kernel.file).read_text(), options(kernel, instance, architecture))
 
 
 def compile_generated(source: str, opts: tuple[str, ...]) -> Cubin:
@@ -220,12 +224,28 @@ def is_cached(name: str, source: str, opts: tuple[str, ...]) -> bool:
 
 
 def function(code: bytes, name: str) -> Any:
-    """The launchable CuPy function ``name`` of a cubin, on the current device."""
+    """The launchable CuPy function ``name`` of a cubin, on the current device.
+
+    Its blocks may ask for all the shared memory there is. Were the limit set by what a launch needs, engines that share
+    the function would lower it for each other, and what is noted by address would outlive the function.
+    """
     import cupy
 
     module = cupy.cuda.function.Module()
     module.load(code)
-    return module.get_function(name)
+    found, driver = module.get_function(name), cupy.cuda.driver
+    own_bytes = driver.funcGetAttribute(driver.CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, found.ptr)
+    most = driver.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+    driver.funcSetAttribute(found.ptr, most, block_shared_bytes(int(cupy.cuda.Device().id)) - own_bytes)
+    return found
+
+
+@cache
+def block_shared_bytes(device: int) -> int:
+    """Shared memory that one block may have on CUDA device ``device``."""
+    import cupy
+
+    return int(cupy.cuda.runtime.getDeviceProperties(device)["sharedMemPerBlockOptin"])
 
 
 def nearest_architecture(compute_capability: int) -> int:

@@ -1,15 +1,41 @@
 """Fixtures that every test file may use."""
 
+import os
 import zlib
+from concurrent.futures import ThreadPoolExecutor
+
+if "PYTEST_XDIST_WORKER" in os.environ:  # before NumPy: else every worker's products spin on as many threads as cores
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
 import pytest
 
+from qsim_ozaki import jit
 from qsim_ozaki.engine import ENGINES, select
 from qsim_ozaki.errors import EngineError
 
 OPTIONAL = {"cuda"}  # engines that need hardware; any other that is not available is a failure
 ROWS = [pytest.param(name, marks=[pytest.mark.cuda] if name == "cuda" else []) for name in ENGINES]
+
+
+def pytest_configure(config):
+    """Before tests on a GPU: its calibration and the table's kernels, once for all workers, from all cores."""
+    if config.option.markexpr != "cuda" or hasattr(config, "workerinput"):
+        return
+    try:
+        gpu = select("cuda")
+    except EngineError:
+        return  # tests are skipped with the reason
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        compiled = [
+            pool.submit(jit.cached_kernel, name, instance, gpu.architecture)
+            for name, row in jit.KERNELS.items()
+            if gpu.architecture in row.architectures
+            for instance in row.instances
+        ]
+    for each in compiled:
+        each.result()
+    gpu.device()
 
 
 @pytest.fixture(params=ROWS)

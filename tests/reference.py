@@ -31,28 +31,23 @@ def op_matrix(op):
         return np.diag(op.data)
     if kind == "UNITARY":
         return np.asarray(op.data)
-    out = np.zeros((size, size), complex)
-    for column in range(size):
-        if kind == "PERMUTATION":
+    if kind == "PERMUTATION":
+        out = np.zeros((size, size), complex)
+        for column in range(size):
             out[op.permutation[column], column] = op.data[column]
-        else:
-            for row in range(size):
-                out[row, column] = (-1) ** (row & column).bit_count() / np.sqrt(size)
-    return out
+        return out
+    number = np.arange(size)
+    return (1 - 2.0 * (np.bitwise_count(number[:, None] & number) & 1)) / np.sqrt(size)
 
 
 def apply_op(state, op):
-    """``op`` on ``state``: row by row, where the controls read ctrl_state."""
-    state = np.asarray(state, complex)
+    """``op`` on ``state``: its matrix times the amplitudes of each value of the other qubits at which it acts."""
+    state = np.array(state, complex)
     index = np.arange(state.size)
-    active = bits_of(index, op.controls) == op.ctrl_state
-    row = bits_of(index, op.targets)
-    rest = index & ~spread(-1, op.targets)
-    matrix = op_matrix(op)
-    out = np.zeros_like(state)
-    for column in range(len(matrix)):
-        out += matrix[row, column] * state[rest | spread(column, op.targets)]
-    return np.where(active, out, state)
+    base = index[(bits_of(index, op.targets) == 0) & (bits_of(index, op.controls) == op.ctrl_state)]
+    places = np.array([spread(row, op.targets) for row in range(1 << len(op.targets))])[:, None] + base
+    state[places] = op_matrix(op) @ state[places]
+    return state
 
 
 def apply_ops(state, ops):

@@ -205,12 +205,13 @@ def test_random_passes_at_many_tiles(cuda, rng, num_qubits, precision):
 def test_dense_blocks_at_every_place(cuda, rng, precision):
     n = 15
     for k in range(3, 11):
+        matrix = random_unitary(rng, 1 << k)
         places = [range(k), range(n - k, n), [int(q) for q in rng.permutation(n)[:k]]]
         for targets in places:
             rest = [q for q in range(n) if q not in targets]
             for controls in ((), (rest[0],), (rest[-1], rest[1])):
                 ctrl_state = int(rng.integers(1 << len(controls)))
-                op = Op(Kind.UNITARY, tuple(targets), random_unitary(rng, 1 << k), controls, ctrl_state)
+                op = Op(Kind.UNITARY, tuple(targets), matrix, controls, ctrl_state)
                 state = random_state(rng, n)
                 register = cuda.load(state, precision)
                 cuda.run_step(register, DenseBlock(op))

@@ -13,8 +13,9 @@ from random_circuits import random_circuit
 
 from qsim_ozaki import OzakiBackend, cuda, jit, save_expectation_value, save_statevector
 from qsim_ozaki.cuda import CudaEngine
-from qsim_ozaki.engine import select
+from qsim_ozaki.engine import StackWork, select
 from qsim_ozaki.errors import CapacityError, EngineError
+from qsim_ozaki.ops import EMPTY, Kind, Op
 
 LARGEST_GRID = (1 << 31) - 1  # blocks in x, CUDA C++ Programming Guide, compute capabilities
 
@@ -79,6 +80,37 @@ def test_t60_code_of_another_architecture_is_never_run(monkeypatch):
         jit.load("collapse", tuple(jit.DOUBLE.items()), 0)
 
 
+def test_a_loaded_function_may_have_all_shared_memory(monkeypatch):
+    """Whoever launches it, and whatever was launched before: the limit is the function's own."""
+    limits = {}
+    fake_cupy(monkeypatch, getDeviceProperties=lambda number: {"sharedMemPerBlockOptin": 232448})
+    cuda_module = sys.modules["cupy"].cuda
+    monkeypatch.setattr(FakeModule, "load", lambda self, code: None)
+    monkeypatch.setattr(FakeModule, "get_function", lambda self, name: SimpleNamespace(ptr=7), raising=False)
+    cuda_module.driver = SimpleNamespace(
+        CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES="own",
+        CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES="most",
+        funcGetAttribute=lambda attribute, pointer: {"own": 64}[attribute],
+        funcSetAttribute=lambda pointer, attribute, value: limits.update({(pointer, attribute): value}),
+    )
+    jit.block_shared_bytes.cache_clear()
+    assert jit.function(b"elf", "tile_exec").ptr == 7
+    jit.block_shared_bytes.cache_clear()
+    assert limits == {(7, "most"): 232448 - 64}
+
+
+@pytest.mark.cuda
+def test_engines_do_not_lower_each_others_shared_memory(gpu):
+    """Two engines share a kernel: a launch of one that needs less leaves the other's larger launches alone."""
+    other = select("cuda")
+    for engine, num_qubits in ((gpu, gpu.stack_qubits), (other, gpu.stack_qubits - 1), (gpu, gpu.stack_qubits)):
+        flip = Op(Kind.HADAMARD, (num_qubits - 1,), EMPTY)
+        (states,) = engine.run_stacks([StackWork(num_qubits, [flip], np.empty((2, 0), complex))], "double")
+        want = np.zeros((2, 1 << num_qubits), complex)
+        want[:, [0, 1 << (num_qubits - 1)]] = 0.5**0.5
+        np.testing.assert_allclose(states, want, atol=1e-15)
+
+
 def test_t58_the_drivers_own_error_is_told(monkeypatch):
     def broken():
         raise error("cudaErrorInsufficientDriver: CUDA driver version is insufficient")
@@ -95,8 +127,7 @@ def test_t58_the_drivers_own_error_is_told(monkeypatch):
 @pytest.mark.parametrize("blocks", [0, 1, LARGEST_GRID, 1 << 31, 1 << 40])
 def test_t55_a_grid_is_never_larger_than_a_launch_allows(blocks):
     launched = []
-    engine = SimpleNamespace(_shared={}, cupy=None)
-    CudaEngine.launch_function(engine, lambda *args, **_: launched.append(args), blocks, 256, ())
+    CudaEngine.launch_function(None, lambda *args, **_: launched.append(args), blocks, 256, ())
     ((grid, threads, _),) = launched
     assert grid == (min(max(blocks, 1), LARGEST_GRID),)
     assert threads == (256,)
