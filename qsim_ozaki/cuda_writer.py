@@ -107,7 +107,9 @@ class Writer:
             if i == last:
                 # others may still read what the last exchange brought
                 wait = "__syncwarp" if layouts[0].warps == layouts[last].warps else "__syncthreads"
-                self._say(f"{wait}(); fetch_rest<Body>(tile, args);" if i else "fetch_rest<Body>(tile, args);")
+                self._say(f"{wait}();" if i else "")
+                self._say("fetch_rest<Body>(tile, args);")
+                self._say("const index_t to = offset_of_thread(tile.tables, kOffsetOut);")
             self._work(phase)
         records = self._records()
         if 8 * (len(self.values) + len(self.masks)) > MAX_CONSTANT_BYTES:
@@ -178,10 +180,10 @@ class Writer:
         out += ['#include "tile_straight.cuh"', "", "struct Body {", *(f"    {layout}" for layout in layouts)]
         out += ["    using In = Layout0;", f"    using Out = Layout{len(places) - 1};"]
         out += [f"    static constexpr {name} = {value};" for name, value in numbers.items()]
-        out += [f"    static __device__ __forceinline__ void run({PARAMETERS}) {{"]
+        out += [f"    static __device__ __forceinline__ index_t run({PARAMETERS}) {{"]
         out += ["        unsigned slot = slot_of_thread<Layout0>();"] * (len(places) > 1)
         out += [f"        {line}" for line in self.lines]
-        out += ["    }", "};", "QSIM_KERNEL", ""]
+        out += ["        return to;", "    }", "};", "QSIM_KERNEL", ""]
         return "\n".join(out)
 
     def _work(self, phase: Phase) -> None:

@@ -4,7 +4,7 @@
 //            QSIM_TABLES bytes of tables that outer bits choose from; QSIM_ROOM bytes of shared memory; QSIM_BLOCKS blocks that share
 //            a processor
 // Body       In, Out layouts of load and store; kOffsetIn, kOffsetOut, kRecords, kTables word indices in the tables; kTilePhases;
-//            kScaled; run(a, tile, args)
+//            kScaled; run(a, tile, args), which returns the thread's offset at the store
 // Arrays     state amp_t[2^n] in/out; tables uint64 words: offsets per thread, matrices, phases per thread, records of tile phases;
 //            tickets uint64[1], 0 at the launch
 // Launch     2^(QSIM_TILE - kRegisterQubits) threads, at most num_tiles blocks; a tile of shared memory, kEarly amplitudes a thread, phases, tables
@@ -104,9 +104,9 @@ __device__ __forceinline__ char* waiting_place(char* shared, unsigned slot, int 
 
 // Copies amplitudes kFirst to kLast - 1 of a tile to where they wait, behind the arithmetic of the tile before.
 template <class Body, int kFirst, int kLast>
-__device__ __forceinline__ void fetch(const amp_t* state, const index_t* tables, char* shared, index_t number, const Args& args) {
+__device__ __forceinline__ void fetch(const amp_t* state, index_t offset, char* shared, index_t number, const Args& args) {
     if (number >= args.num_tiles) return;
-    const amp_t* from = state + (spread(number, args.runs) | __ldg(tables + Body::kOffsetIn + threadIdx.x));
+    const amp_t* from = state + (spread(number, args.runs) | offset);
     const unsigned slot = slot_of_thread<typename Body::In>();
 #pragma unroll
     for (int i = 0; i < kLast; ++i) {
@@ -123,7 +123,8 @@ __device__ __forceinline__ void take(Amps& a, char* shared, unsigned slot) {
 
 template <class Body>
 __device__ __forceinline__ void fetch_rest(const Tile& tile, const Args& args) {
-    fetch<Body, kEarly, kAmps>(tile.state, tile.tables, tile.shared, *tile.next, args);
+    if constexpr (kEarly < kAmps)
+        fetch<Body, kEarly, kAmps>(tile.state, offset_of_thread(tile.tables, Body::kOffsetIn), tile.shared, *tile.next, args);
 }
 
 // Brings other qubits into registers; returns the thread's new slot. Slots written here were read only by this thread since the
@@ -186,9 +187,9 @@ __device__ __forceinline__ void run_tiles(amp_t* __restrict__ state, const index
     __shared__ index_t handed[2];
     if (threadIdx.x == 0) handed[0] = gridDim.x + atomicAdd(tickets, 1ull);
     index_t number = blockIdx.x;
-    fetch<Body, 0, kAmps>(state, tables, shared, number, args);
+    fetch<Body, 0, kAmps>(state, offset_of_thread(tables, Body::kOffsetIn), shared, number, args);
     for (unsigned turn = 0; number < args.num_tiles; turn ^= 1) {
-        const index_t base = spread(number, args.runs);
+        const index_t base = spread(number, args.runs), offset = offset_of_thread(tables, Body::kOffsetIn);
         if constexpr (Body::kTilePhases > 0) {  // while memory answers; two sets in turn: others may still read the tile before's
             if (threadIdx.x < Body::kTilePhases)
                 phases[turn * Body::kTilePhases + threadIdx.x] = phase_of_tile(tables, Body::kRecords, base);
@@ -196,12 +197,14 @@ __device__ __forceinline__ void run_tiles(amp_t* __restrict__ state, const index
         wait_async();
         take<typename Body::In>(a, shared, slot_of_thread<typename Body::In>());  // what the thread copied itself
         __syncthreads();  // for the phases and the next number; all have taken their amplitudes
-        if (threadIdx.x == 0) handed[turn ^ 1] = gridDim.x + atomicAdd(tickets, 1ull);
-        fetch<Body, 0, kEarly>(state, tables, shared, handed[turn], args);
+        unsigned ticket;  // the answer takes longer than anything else here: it is waited for at the end
+        if (threadIdx.x == 0) ticket = (unsigned)atomicAdd(tickets, 1ull);
+        fetch<Body, 0, kEarly>(state, offset, shared, handed[turn], args);
         const Tile tile = {handed + turn, base, state, tables, shared, phases + turn * Body::kTilePhases, chosen};
-        Body::run(a, tile, args);
-        store<Body::kScaled>(a, state + (base | offset_of_thread(tables, Body::kOffsetOut)), args);
+        const index_t to = Body::run(a, tile, args);
+        store<Body::kScaled>(a, state + (base | to), args);
         number = *tile.next;  // the slot is written again only once all have come to the next barrier
+        if (threadIdx.x == 0) handed[turn ^ 1] = gridDim.x + (index_t)ticket;
     }
 }
 
