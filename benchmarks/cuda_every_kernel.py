@@ -7,10 +7,11 @@ With `fast` it leaves out what racecheck takes minutes for: the widest matrices.
 import sys
 
 import numpy as np
-from cuda_bench import apply, haar, random_state
+from cuda_bench import apply
 from cuda_random import gate
 
 from qsim_ozaki import cuda, cuda_tiles
+from qsim_ozaki.bench_blocks import haar, random_vector
 from qsim_ozaki.engine import StackWork
 from qsim_ozaki.ops import EMPTY, DenseBlock, HadamardPass, Kind, Op, Path, Prepare, TilePass
 
@@ -37,7 +38,7 @@ def tiles(engine, precision, n=16):
                 ops.append(op)
         step = TilePass(tile, tuple(ops), swaps=((0, 9), (2, 13)))
         swaps = [Op(Kind.PERMUTATION, pair, np.ones(4), permutation=np.array([0, 2, 1, 3])) for pair in step.swaps]
-        want = start = random_state(n)
+        want = start = random_vector(n, 1)
         for op in [*ops, *swaps]:
             want = apply(want, op, n)
         cuda_tiles.REPEAT_QUBITS, cuda_tiles.ONCE_QUBITS = (0, 0) if straight else (99, 99)
@@ -54,10 +55,10 @@ def blocks(engine, precision, widths):
     for k in widths:
         n = 18 if k == 3 else 16  # 3 qubits go to tensor cores on large states only
         targets = tuple(int(q) for q in np.random.default_rng(k).permutation(n)[:k])
-        op = Op(Kind.UNITARY, targets, haar(k, k), tuple(q for q in range(n) if q not in targets)[:1], 1)
-        state = engine.load(random_state(n), precision)
+        op = Op(Kind.UNITARY, targets, haar(1 << k, k), tuple(q for q in range(n) if q not in targets)[:1], 1)
+        state = engine.load(random_vector(n, 1), precision)
         engine.run_step(state, DenseBlock(op))
-        judge(f"dense block of {k}", engine.vector(state), apply(random_state(n), op, n), precision)
+        judge(f"dense block of {k}", engine.vector(state), apply(random_vector(n, 1), op, n), precision)
 
 
 def stacks(engine, precision, n=8):
@@ -73,10 +74,10 @@ def stacks(engine, precision, n=8):
 
 def emulated(engine, n=14):
     """A matrix by INT8 products at 15 and at 9 moduli."""
-    op = Op(Kind.UNITARY, tuple(range(2, 9)), haar(7, 3))
-    want = apply(random_state(n), op, n)
+    op = Op(Kind.UNITARY, tuple(range(2, 9)), haar(1 << 7, 3))
+    want = apply(random_vector(n, 1), op, n)
     for moduli, limit in ((15, 1e-12), (9, 1e-7)):
-        state = engine.load(random_state(n), "double")
+        state = engine.load(random_vector(n, 1), "double")
         engine.run_step(state, DenseBlock(op, Path.OZAKI, moduli))
         error = float(np.linalg.norm(engine.vector(state) - want))
         print(f"emulated block, {moduli} moduli: {error:.2g}", flush=True)

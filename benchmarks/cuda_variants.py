@@ -20,9 +20,10 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from cuda_bench import fill, pass_seconds, random_state
 
 from qsim_ozaki import cuda, cuda_calibrate, cuda_layout, cuda_straight, cuda_writer, jit
+from qsim_ozaki.bench_blocks import random_vector
+from qsim_ozaki.bench_gpu import fill
 from qsim_ozaki.ops import EMPTY, HadamardPass, Kind, Op, Prepare, Relabel
 
 SYNC = """if constexpr (kWithin) __syncwarp();
@@ -208,7 +209,7 @@ def measure(engine, state, variant, plans, circuit, wanted):
     """One row: the error on 20 qubits, milliseconds of each launch and of all on 30."""
     with active(variant):
         steps, position = plans[variant.plans, circuit, 20]
-        small = engine.load(random_state(20), "double")
+        small = engine.load(random_vector(20, 1), "double")
         launches, _ = compiled(engine, list(programs_of(steps, 20)))
         for launch in launches:
             launch(small)
@@ -237,8 +238,8 @@ def main():
     circuits = names or sorted({circuit for _, circuit, _ in plans})
     engine = cuda.create()
     state = engine.allocate(30, "double")
-    fill(engine, state)
-    record = {"card": engine.device_name, "pass_ms": 1e3 * pass_seconds(engine, state), "rows": []}
+    fill(engine.cupy, state.amps, 1)
+    record = {"card": engine.device_name, "pass_ms": 1e3 * cuda_calibrate.pass_seconds(engine, state), "rows": []}
     wanted, start = {}, time.time()
     for (name, variant), circuit in itertools.product(VARIANTS.items(), circuits):
         if time.time() - start > seconds:
