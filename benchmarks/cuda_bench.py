@@ -15,17 +15,12 @@ from functools import partial
 import numpy as np
 
 from qsim_ozaki import cuda, cuda_calibrate
-from qsim_ozaki.ops import EMPTY, DenseBlock, HadamardPass, Kind, Op, Path, Relabel, TilePass
+from qsim_ozaki.bench_blocks import haar, random_vector
+from qsim_ozaki.bench_gpu import fill, run_steps
+from qsim_ozaki.cuda_calibrate import pass_seconds
+from qsim_ozaki.ops import EMPTY, DenseBlock, HadamardPass, Kind, Op, Path, TilePass
 
 RECORD = {"rows": []}
-
-
-def haar(k, seed):
-    """A Haar-random matrix; larger ones are products of smaller ones, which is as dense and quicker to draw."""
-    rng = np.random.default_rng(seed)
-    z = rng.normal(size=(1 << k, 1 << k)) + 1j * rng.normal(size=(1 << k, 1 << k))
-    q, r = np.linalg.qr(z)
-    return np.ascontiguousarray(q * (np.diag(r) / np.abs(np.diag(r))))
 
 
 def apply(state, op, n):
@@ -43,33 +38,10 @@ def apply(state, op, n):
     return np.where(active, out, state)
 
 
-def random_state(n, seed=1):
-    """A random state of norm 1."""
-    rng = np.random.default_rng(seed)
-    state = rng.normal(size=1 << n) + 1j * rng.normal(size=1 << n)
-    return state / np.linalg.norm(state)
-
-
-def fill(engine, state):
-    """Random amplitudes of about unit norm, made on the device."""
-    cp = engine.cupy
-    part = min(state.amps.size, 1 << 26)
-    values = (cp.random.standard_normal(2 * part, dtype=np.float64) * (2 * state.amps.size) ** -0.5).view(np.complex128)
-    for first in range(0, state.amps.size, part):
-        state.amps[first : first + part] = values
-
-
 def row(**values):
     """One line of the record, printed as it is made."""
     RECORD["rows"].append(values)
     print("  ".join(f"{k}={v:.4g}" if isinstance(v, float) else f"{k}={v}" for k, v in values.items()), flush=True)
-
-
-def run_plan(engine, state, steps):
-    """All steps that an engine does."""
-    for step in steps:
-        if not isinstance(step, Relabel):
-            engine.run_step(state, step)
 
 
 def relabelled(vector, position, n):
@@ -83,9 +55,9 @@ def check(engine, plans):
     for (name, n, precision, from_zero), (steps, _, _, ops, position) in plans.items():
         if n > 14:
             continue
-        start = random_state(n) if not from_zero else np.eye(1, 1 << n, 0, complex)[0]
+        start = random_vector(n, 1) if not from_zero else np.eye(1, 1 << n, 0, complex)[0]
         state = engine.load(start, precision)
-        run_plan(engine, state, steps)
+        run_steps(engine, state, steps)
         want = start
         for op in ops:
             want = apply(want, op, n)
@@ -95,22 +67,11 @@ def check(engine, plans):
         row(section="check", **key, error=error, ok=bool(error < limit))
 
 
-def pass_seconds(engine, state):
-    """Seconds of one in-place read and write of the state."""
-    return cuda_calibrate.event_seconds(engine, lambda: scale(engine, state))
-
-
-def scale(engine, state):
-    """In-place scaling by one: the collapse kernel with an empty condition."""
-    args = (state.amps, np.uint64(state.amps.size), np.uint64(0), np.uint64(0), np.float64(1.0))
-    engine.launch("collapse", cuda.INSTANCES[state.precision], min(state.amps.size // 256, 1 << 20), 256, args)
-
-
 def passes(engine, n=30):
     """Single tile passes: nothing, H on all tile qubits, at several places; batched transforms."""
     for precision in ("double", "single"):
         state = engine.allocate(n, precision)
-        fill(engine, state)
+        fill(engine.cupy, state.amps, 1)
         unit = pass_seconds(engine, state)
         key = {"section": "pass", "precision": precision, "qubits": n}
         row(**key, what="in-place scale", seconds=unit, bytes_per_s=2 * state.amps.nbytes / unit)
@@ -141,13 +102,13 @@ def circuits(engine, plans, n=30):
         for (name, width, prec, from_zero), (steps, predicted, planned, _, _) in plans.items():
             if width != n or prec != precision:
                 continue
-            fill(engine, state)
+            fill(engine.cupy, state.amps, 1)
             start = time.perf_counter()
-            run_plan(engine, state, steps)
+            run_steps(engine, state, steps)
             engine.cupy.cuda.Device().synchronize()
             first = time.perf_counter() - start
             engine.compiler.finish()
-            t = cuda_calibrate.event_seconds(engine, partial(run_plan, engine, state, steps), 3)
+            t = cuda_calibrate.event_seconds(engine, partial(run_steps, engine, state, steps), 3)
             key = {"circuit": name, "qubits": n, "precision": precision, "from_zero": from_zero}
             forecast = {"planned_passes": planned, "predicted_seconds": predicted}
             row(section="circuit", **key, seconds=t, passes=t / unit, **forecast, first_run_seconds=first)
@@ -157,12 +118,12 @@ def dense(engine, n=28):
     """Dense blocks on low, high and spread targets."""
     for precision in ("double", "single"):
         state = engine.allocate(n, precision)
-        fill(engine, state)
+        fill(engine.cupy, state.amps, 1)
         unit = pass_seconds(engine, state)
         for k in range(2, 11):
-            matrix = haar(min(k, 8), k)
+            matrix = haar(1 << min(k, 8), k)
             if k > 8:
-                matrix = np.kron(haar(k - 8, 1), matrix)
+                matrix = np.kron(haar(1 << k - 8, 1), matrix)
             spread = sorted(int(q) for q in np.random.default_rng(k).permutation(n)[:k])
             for where, targets in (("low", range(k)), ("high", range(n - k, n)), ("spread", spread)):
                 step = DenseBlock(Op(Kind.UNITARY, tuple(targets), matrix))
@@ -178,7 +139,7 @@ def dense(engine, n=28):
 def sample(engine, n=28):
     """A million shots, marginals and the norm."""
     state = engine.allocate(n, "double")
-    fill(engine, state)
+    fill(engine.cupy, state.amps, 1)
     uniforms = np.random.default_rng(3).random(1_000_000)
     for what, action in (
         ("norm", lambda: engine.norm(state)),

@@ -9,10 +9,11 @@ import sys
 from functools import reduce
 
 import numpy as np
-from cuda_bench import apply, haar, random_state
+from cuda_bench import apply
 from cuda_random import gate
 
 from qsim_ozaki import cuda, cuda_founding, cuda_hadamard, cuda_ozaki, cuda_ozaki_tables, cuda_tiles, founding, jit
+from qsim_ozaki.bench_blocks import haar, random_vector
 from qsim_ozaki.engine import StackWork
 from qsim_ozaki.ops import EMPTY, DenseBlock, HadamardPass, Kind, Op, Path, Prepare, TilePass
 
@@ -54,7 +55,7 @@ def tiles(engine, precision, n=16):
                 ops.append(op)
         step = TilePass(tile, tuple(ops), swaps=((0, 9), (2, 13)))
         swaps = [Op(Kind.PERMUTATION, pair, np.ones(4), permutation=np.array([0, 2, 1, 3])) for pair in step.swaps]
-        want = start = random_state(n)
+        want = start = random_vector(n, 1)
         for op in [*ops, *swaps]:
             want = apply(want, op, n)
         cuda_tiles.REPEAT_QUBITS, cuda_tiles.ONCE_QUBITS = (0, 0) if straight else (99, 99)
@@ -74,16 +75,16 @@ def blocks(engine, precision, widths):
     for k in widths:
         n = 18 if k == 3 else 16  # 3 qubits go to tensor cores on large states only
         targets = tuple(int(q) for q in np.random.default_rng(k).permutation(n)[:k])
-        op = Op(Kind.UNITARY, targets, haar(k, k), tuple(q for q in range(n) if q not in targets)[:1], 1)
-        state = engine.load(random_state(n), precision)
+        op = Op(Kind.UNITARY, targets, haar(1 << k, k), tuple(q for q in range(n) if q not in targets)[:1], 1)
+        state = engine.load(random_vector(n, 1), precision)
         engine.run_step(state, DenseBlock(op))
-        judge(f"dense block of {k}", engine.vector(state), apply(random_state(n), op, n), precision)
+        judge(f"dense block of {k}", engine.vector(state), apply(random_vector(n, 1), op, n), precision)
 
 
 def transforms(engine, n=14):
     """Hadamard passes in both precisions, and by TF32 tensor cores."""
     qubits = (0, 3, 4, 11)
-    want = start = random_state(n)
+    want = start = random_vector(n, 1)
     for q in qubits:
         want = apply(want, Op(Kind.HADAMARD, (q,), EMPTY), n)
     for precision in ("double", "single"):
@@ -113,28 +114,28 @@ def emulated(engine, fast, n=14):
     if not fast:
         cases += [(9, 15, 8, held), (10, 15, 8, held), (10, 15, 0, held)]
     for k, moduli, whole, depth in cases:
-        op = Op(Kind.UNITARY, tuple(range(2, 2 + k)), haar(k, 3))
-        want = apply(random_state(n), op, n)
+        op = Op(Kind.UNITARY, tuple(range(2, 2 + k)), haar(1 << k, 3))
+        want = apply(random_vector(n, 1), op, n)
         cuda_ozaki.WHOLE_DEPTH = depth
         block = cuda_ozaki.EmulatedBlock(engine, op.matrix(), op.targets, {}, moduli, whole)
         for precision in ("double", "single"):
-            state = engine.load(random_state(n), precision)
+            state = engine.load(random_vector(n, 1), precision)
             redone, _ = block.run(state.amps, cuda_tiles.INSTANCES[precision])
             what = f"emulated block of {k}, {moduli} moduli, {whole} columns whole"
             limit = precision if moduli == 15 or precision == "single" else "34 bits"
             judge(what, engine.vector(state), want, limit)
             judge(what + ", columns redone", redone, 0, "exact")
     cuda_ozaki.WHOLE_DEPTH = held
-    op = Op(Kind.UNITARY, tuple(range(2, 9)), haar(7, 3), (10,), 1)
-    state = engine.load(random_state(n), "double")
+    op = Op(Kind.UNITARY, tuple(range(2, 9)), haar(1 << 7, 3), (10,), 1)
+    state = engine.load(random_vector(n, 1), "double")
     engine.run_step(state, DenseBlock(op, Path.OZAKI, 15))
-    judge("emulated step", engine.vector(state), apply(random_state(n), op, n))
+    judge("emulated step", engine.vector(state), apply(random_vector(n, 1), op, n))
 
 
 def products(engine, k=7, moduli=3):
     """INT8 products: raw sums are the naive kernel's, in each plane in another order; both product kernels agree."""
     cupy, rng, size, columns = engine.cupy, np.random.default_rng(9), 1 << k, cuda_ozaki_tables.PRODUCT_COLUMNS
-    block = cuda_ozaki.EmulatedBlock(engine, haar(k, 5), tuple(range(k)), {}, moduli, 0)
+    block = cuda_ozaki.EmulatedBlock(engine, haar(1 << k, 5), tuple(range(k)), {}, moduli, 0)
     planes = 2 * moduli
     matrix = block.operand = cupy.asarray(rng.integers(-120, 121, planes * size * size).astype(np.int8))
     operand = cupy.asarray(rng.integers(-120, 121, planes * size * columns).astype(np.int8))

@@ -9,10 +9,7 @@ import sys
 import time
 from pathlib import Path
 
-import numpy as np
-from qiskit import QuantumCircuit
-from qiskit.circuit.library import QFTGate, efficient_su2, quantum_volume
-
+from qsim_ozaki.circuits import build
 from qsim_ozaki.cost import Device
 from qsim_ozaki.lower import lower
 from qsim_ozaki.plan import PlanOptions, plan
@@ -21,40 +18,22 @@ from qsim_ozaki.plan import PlanOptions, plan
 H200 = Device(**json.loads((Path(__file__).parent / "devices.json").read_text())["NVIDIA H200"])
 
 
+# names of the records kept so far, and the families of `qsim_ozaki.circuits`
+FAMILIES = {
+    "hadamard": "hadamard",
+    "hadamard_rz_10": "hadamard_layers",
+    "qft": "qft",
+    "quantum_volume": "quantum_volume",
+    "random_20": "random_u_cz",
+    "trotter_10": "trotter_ising",
+    "efficient_su2": "efficient_su2",
+}
+
+
 def circuits(n, seed=7):
-    """The circuits of the comparison, as other engines' benchmarks write them."""
-    rng = np.random.default_rng(seed)
-    c = QuantumCircuit(n)
-    c.h(range(n))
-    yield "hadamard", c
-    c = QuantumCircuit(n)
-    for _ in range(10):
-        c.h(range(n))
-        for q in range(n):
-            c.rz(rng.uniform(0, 6.28), q)
-    yield "hadamard_rz_10", c
-    c = QuantumCircuit(n)
-    for q in range(n):
-        c.ry(rng.uniform(0, 3), q)
-    c.append(QFTGate(n), range(n))
-    yield "qft", c.decompose("qft")
-    yield "quantum_volume", quantum_volume(n, n // 2, seed=seed)
-    c = QuantumCircuit(n)
-    for d in range(20):
-        for q in range(n):
-            c.u(*rng.uniform(0, 6.28, 3), q)
-        for q in range(d % 2, n - 1, 2):
-            c.cz(q, q + 1)
-    yield "random_20", c
-    c = QuantumCircuit(n)
-    for _ in range(10):
-        for q in range(n - 1):
-            c.rzz(0.3, q, q + 1)
-        for q in range(n):
-            c.rx(0.2, q)
-    yield "trotter_10", c
-    c = efficient_su2(n, reps=3, entanglement="linear")
-    yield "efficient_su2", c.assign_parameters(rng.uniform(0, 6.28, c.num_parameters))
+    """The circuits of the comparison with their names."""
+    for name, family in FAMILIES.items():
+        yield name, build(family, n, seed)
 
 
 def main():

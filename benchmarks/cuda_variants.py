@@ -20,44 +20,11 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from cuda_bench import fill, pass_seconds, random_state
 
-from qsim_ozaki import cuda, cuda_calibrate, cuda_layout, cuda_straight, jit
+from qsim_ozaki import cuda, cuda_calibrate, cuda_layout, cuda_pairs, cuda_straight, jit
+from qsim_ozaki.bench_blocks import random_vector
+from qsim_ozaki.bench_gpu import fill
 from qsim_ozaki.ops import EMPTY, HadamardPass, Kind, Op, Prepare, Relabel
-
-SYNC = """if constexpr (kWithin) __syncwarp();
-    else __syncthreads();"""
-EXCHANGE = f"""    put<From>(a, tile.shared, from);
-    {SYNC}
-    get<To>(a, tile.shared, to);
-"""
-IN_TURN = """    real_t* half = reinterpret_cast<real_t*>(tile.shared);
-#pragma unroll
-    for (int part = 0; part < 2; ++part) {
-        if (part) wait<kWithin>();
-#pragma unroll
-        for (int r = 0; r < kAmps; ++r) half[slot_at<From>(from, r) / 8] = part ? a[r].y : a[r].x;
-        wait<kWithin>();
-#pragma unroll
-        for (int r = 0; r < kAmps; ++r) (part ? a[r].y : a[r].x) = half[slot_at<To>(to, r) / 8];
-    }
-"""
-WAIT = """template <bool kWithin>
-__device__ __forceinline__ void wait() {
-    if constexpr (kWithin) __syncwarp();
-    else __syncthreads();
-}
-
-"""
-SPLIT_EXCHANGE = (
-    ("kTileBytes = sizeof(amp_t) << QSIM_TILE;", "kTileBytes = sizeof(real_t) << QSIM_TILE;"),
-    ("((1u << kLineQubits) - 1) * sizeof(amp_t);", "((2u << kLineQubits) - 1) * sizeof(real_t);"),
-    (EXCHANGE, IN_TURN),
-    (
-        "template <class From, class To, bool kWithin = true>\n",
-        WAIT + "template <class From, class To, bool kWithin = true>\n",
-    ),
-)
 
 
 @dataclass(frozen=True)
@@ -81,39 +48,13 @@ class Variant:
     plans: str = "moves"
 
 
-def split_slots(method):
-    """Slots in shared memory for halves of amplitudes."""
-    return lambda self, frame, shape: method(self, frame, replace(shape, amp_bytes=8, line_qubits=4))
-
-
-def split_distinct(function):
-    """Lanes that differ in 16 banks of 8 bytes, not in 8 of 16."""
-    return lambda frame, *others: function(replace(frame, line_qubits=4), *others)
-
-
-def split_bytes(program, room, precision):
-    """Half a tile to exchange through, the next tile, phases, tables."""
-    del room, precision
-    return (24 << len(program.tile)) + 32 * program.tile_phases + program.table_bytes
-
-
-PLACE = cuda_layout.Place
 VARIANTS = {
     "product": Variant("as the package has it"),
+    "no pairs": Variant("no matrices by tensor cores", names=((cuda_straight, "has_pairs", lambda *_: False),)),
+    "fewer pairs": Variant("only for more work", names=((cuda_pairs, "LEAST_WORTH", 12.5),)),
     "three registers": Variant("8 amplitudes a thread, 512 threads", shape={"register_qubits": 3}),
     "short": Variant("passes cut at 4500 instructions", names=((cuda_straight, "MAX_INSTRUCTIONS", 4500),)),
     "long": Variant("passes cut at 9000 instructions", names=((cuda_straight, "MAX_INSTRUCTIONS", 9000),)),
-    "block barriers": Variant("all threads wait at every exchange", ((SYNC, "__syncthreads();"),)),
-    "split": Variant(
-        "real and imaginary parts exchanged in turn: the whole next tile is fetched early",
-        SPLIT_EXCHANGE,
-        names=(
-            (PLACE, "slots", split_slots(PLACE.slots)),
-            (PLACE, "register_slots", split_slots(PLACE.register_slots)),
-            (cuda_layout, "_distinct", split_distinct(cuda_layout._distinct)),
-            (cuda_straight, "shared_bytes", split_bytes),
-        ),
-    ),
     "tile of 13": Variant(
         "tiles of 13 qubits, one block of 1024 threads",
         shape={"tile_qubits": 13},
@@ -164,7 +105,7 @@ def programs_of(steps, n):
         elif not isinstance(step, Relabel):
             ops = [Op(Kind.HADAMARD, step.qubits, EMPTY)] if isinstance(step, HadamardPass) else step.ops
             tile = cuda_layout.Tile(step.qubits, getattr(step, "zero_qubits", ()), getattr(step, "swaps", ()))
-            yield from cuda_straight.straight(tile, ops, n, "double")
+            yield from cuda_straight.straight(tile, ops, n, "double", cuda_straight.has_pairs(90, "double"))
 
 
 def compiled(engine, programs):
@@ -208,7 +149,7 @@ def measure(engine, state, variant, plans, circuit, wanted):
     """One row: the error on 20 qubits, milliseconds of each launch and of all on 30."""
     with active(variant):
         steps, position = plans[variant.plans, circuit, 20]
-        small = engine.load(random_state(20), "double")
+        small = engine.load(random_vector(20, 1), "double")
         launches, _ = compiled(engine, list(programs_of(steps, 20)))
         for launch in launches:
             launch(small)
@@ -237,8 +178,8 @@ def main():
     circuits = names or sorted({circuit for _, circuit, _ in plans})
     engine = cuda.create()
     state = engine.allocate(30, "double")
-    fill(engine, state)
-    record = {"card": engine.device_name, "pass_ms": 1e3 * pass_seconds(engine, state), "rows": []}
+    fill(engine.cupy, state.amps, 1)
+    record = {"card": engine.device_name, "pass_ms": 1e3 * cuda_calibrate.pass_seconds(engine, state), "rows": []}
     wanted, start = {}, time.time()
     for (name, variant), circuit in itertools.product(VARIANTS.items(), circuits):
         if time.time() - start > seconds:

@@ -8,21 +8,21 @@ the simulator's own terms to the final state as a NumPy array, memory and hand-o
 from __future__ import annotations
 
 import os
-import shlex
 import statistics
 import tempfile
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from qsim_ozaki.bench_options import PRECISIONS, SEVERAL, check_known, check_widths, command_line
 from qsim_ozaki.bench_process import Answer, Process, machine_busy_seconds
 from qsim_ozaki.bench_record import OURS, UNSUPPORTED, Model, Report, Row, Timing
 from qsim_ozaki.circuits import FAMILIES as KNOWN_FAMILIES
-from qsim_ozaki.errors import EngineError, OptionError
+from qsim_ozaki.errors import EngineError
+from qsim_ozaki.experiment import now
 from qsim_ozaki.peers import PEERS
 
 FAMILIES = (
@@ -344,17 +344,14 @@ def measure(options: BenchOptions, progress: Callable[[Report], None] = lambda _
         progress: called with the report so far after every row.
 
     Raises:
-        OptionError: a family, precision or peer is not known.
+        OptionError: a family, precision or peer is not known, or a width too small.
         EngineError: this package's own process does not start.
     """
-    _check("family", options.families, KNOWN_FAMILIES)
-    _check("precision", options.precisions, ("double", "single"))
-    _check("peer", options.peers, PEERS)
-    for family in options.families:
-        least = KNOWN_FAMILIES[family].min_qubits
-        if min(options.qubits) < least:
-            raise OptionError(f"{family} needs at least {least} qubits, not {min(options.qubits)}")
-    date = datetime.now().astimezone().isoformat(timespec="seconds")
+    check_known("family", options.families, KNOWN_FAMILIES)
+    check_known("precision", options.precisions, PRECISIONS)
+    check_known("peer", options.peers, PEERS)
+    check_widths(options.families, options.qubits)
+    date = now()
     with Bench(options) as bench:
         device = bench.processes[0].device
         hardware = {"processor": device["name"], "cores": os.cpu_count(), "memory_bytes": device["memory_bytes"]}
@@ -362,9 +359,8 @@ def measure(options: BenchOptions, progress: Callable[[Report], None] = lambda _
         versions = {OURS: version("qsim-ozaki")}
         for name in found:
             versions |= PEERS[name].versions() or {}
-        report = Report(
-            date, hardware, bench.threads, options.repeats, options.seed, device, versions, _command(options)
-        )
+        words = command_line(options, BenchOptions(), SEVERAL | {"peer": "peers"}, ("repeats", "threads", "seed"))
+        report = Report(date, hardware, bench.threads, options.repeats, options.seed, device, versions, words)
         try:
             for num_qubits in options.qubits:
                 for family in options.families:
@@ -379,22 +375,3 @@ def measure(options: BenchOptions, progress: Callable[[Report], None] = lambda _
 def available_cores() -> int:
     """Cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def _check(what: str, given: Iterable[str], known: Iterable[str]) -> None:
-    for name in given:
-        if name not in known:
-            raise OptionError(f"{what} {name!r} is not known; there are {', '.join(known)}")
-
-
-def _command(options: BenchOptions) -> str:
-    """The command line that repeats the run."""
-    words = ["qsim-ozaki", "bench"]
-    default = BenchOptions()
-    for flag, name in (("family", "families"), ("qubits", "qubits"), ("precision", "precisions"), ("peer", "peers")):
-        if getattr(options, name) != getattr(default, name):
-            words += [word for value in getattr(options, name) for word in (f"--{flag}", str(value))]
-    for flag in ("repeats", "threads", "seed"):
-        if getattr(options, flag) != getattr(default, flag):
-            words += [f"--{flag}", str(getattr(options, flag))]
-    return shlex.join(words)

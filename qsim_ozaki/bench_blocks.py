@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qsim_ozaki import cuda_founding, founding
+from qsim_ozaki.cuda_calibrate import clock
 from qsim_ozaki.cuda_ozaki import EmulatedBlock
 from qsim_ozaki.engine import select
 from qsim_ozaki.experiment import Timer, Trial, Variant, wall_seconds
@@ -73,7 +74,7 @@ class BlockMap:
         """Basis states of the columns with these numbers, ``(2**k, len(numbers))``."""
         free = [q for q in range(self.num_qubits) if q not in self.targets]
         rows = np.arange(1 << len(self.targets))
-        return _deposit(rows, self.targets)[:, None] | _deposit(numbers, free)[None, :]
+        return deposit(rows, self.targets)[:, None] | deposit(numbers, free)[None, :]
 
     def trial(self) -> Trial:
         """What variants are compared by: exact images of the checked columns."""
@@ -171,9 +172,9 @@ class BlockMap:
         return Variant(f"founding: {form.name}", accuracy, launch, columns, num_bytes, PLANES_READY, False)
 
 
-def _deposit(values: NDArray[np.int64], qubits: Sequence[int]) -> NDArray[np.int64]:
-    """Bit b of each value at ``qubits[b]``."""
-    out = np.zeros_like(values)
+def deposit(values: NDArray[np.int64], qubits: Sequence[int]) -> NDArray[np.int64]:
+    """Bit b of each value at ``qubits[b]``; a CuPy array makes a CuPy array."""
+    out = 0 * values
     for b, q in enumerate(qubits):
         out |= (values >> b & 1) << q
     return out
@@ -183,17 +184,7 @@ def timer(engine: Any) -> Timer:
     """Seconds of a step by events on a GPU, by the clock elsewhere."""
     if engine.name != "cuda":
         return wall_seconds
-    cupy = engine.cupy
-
-    def event_seconds(step: Any) -> float:
-        start, end = cupy.cuda.Event(), cupy.cuda.Event()
-        start.record()
-        step()
-        end.record()
-        end.synchronize()
-        return float(cupy.cuda.get_elapsed_time(start, end)) * 1e-3
-
-    return event_seconds
+    return lambda step: clock(engine.cupy, step).seconds
 
 
 def make_engine(name: str, threads: int) -> Any:

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import MISSING, asdict, dataclass, fields
 from typing import Any
 
 OURS = "qsim_ozaki"
 UNSUPPORTED = "not supported"  # how the note of a peer without such a gate begins
+FAILED = "failed"  # and that of a simulator that raised an error
+WALL_QUBITS = 20  # on a GPU, up to here the host's part counts: wall time, not device events
 SCHEMA = 1  # of the JSON file
 # 2-norm error above which two states are not the same: rounding is well below, a wrong gate well above
 AGREEMENT = {"double": 1e-9, "single": 1e-3}
@@ -55,6 +57,23 @@ class Model:
 
 
 @dataclass(frozen=True, slots=True)
+class OnGpu:
+    """What only a timing on a GPU has.
+
+    Attributes:
+        pass_seconds: of one read and one write of such a state in place, measured in this run.
+        host_seconds: median until the host had issued everything; near the whole time, launches bound it.
+        first_run_seconds: of the first run of all, before the kernels written for the plan are compiled.
+        compile_seconds: waited for these kernels, those of all rows of this width and precision together.
+    """
+
+    pass_seconds: float
+    host_seconds: float | None = None
+    first_run_seconds: float | None = None
+    compile_seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Timing:
     """One simulator on one circuit.
 
@@ -69,6 +88,7 @@ class Timing:
         error: 2-norm of the difference from the reference state, global phase apart.
         note: why it was not timed or not repeated.
         model: of this package's engine only.
+        gpu: where it was timed on a GPU.
     """
 
     simulator: str
@@ -81,6 +101,7 @@ class Timing:
     error: float | None = None
     note: str = ""
     model: Model | None = None
+    gpu: OnGpu | None = None
 
     @property
     def median(self) -> float:
@@ -93,6 +114,11 @@ class Timing:
         return (max(self.seconds) - min(self.seconds)) / 2 / self.median
 
     @property
+    def passes(self) -> float | None:
+        """Seconds in passes over the state, where the time of one was measured."""
+        return self.median / self.gpu.pass_seconds if self.gpu and self.seconds else None
+
+    @property
     def agrees(self) -> bool:
         """Whether its state is the reference's but for rounding."""
         return self.error is None or self.error <= AGREEMENT[self.precision]
@@ -103,7 +129,7 @@ class Row:
     """One circuit.
 
     Attributes:
-        family: of `qsim_ozaki.circuits`.
+        family: of `qsim_ozaki.circuits`, or what else was done.
         num_qubits: width.
         num_gates: instructions of Qiskit's circuit.
         timings: one per simulator and precision.
@@ -128,6 +154,10 @@ class Row:
         ours, other = self.ours(precision), self.best_other(precision)
         return other.median / ours.median if ours and other else None
 
+    def has(self, precision: str) -> bool:
+        """Whether anybody was to be timed in ``precision``."""
+        return any(t.precision == precision for t in self.timings)
+
     def _timed(self, precision: str) -> list[Timing]:
         return [t for t in self.timings if t.precision == precision and t.seconds]
 
@@ -138,8 +168,8 @@ class Report:
 
     Attributes:
         date: when it began, with its zone.
-        hardware: ``processor``, ``cores``, ``memory_bytes``.
-        threads: of every simulator.
+        hardware: ``processor``, ``memory_bytes``; ``cores`` of a CPU only.
+        threads: of every simulator on a CPU.
         repeats: counted runs of each simulator that is near the best.
         seed: of the circuits.
         ceilings: the calibrated record of this package's engine, measured at the start of this run.
@@ -163,6 +193,16 @@ class Report:
         """Those that were run, double first."""
         found = {timing.precision for row in self.rows for timing in row.timings}
         return tuple(precision for precision in ("double", "single") if precision in found)
+
+    @property
+    def on_gpu(self) -> bool:
+        """Whether a GPU was timed."""
+        return "cores" not in self.hardware
+
+    @property
+    def failures(self) -> tuple[Row, ...]:
+        """Rows in which this package failed."""
+        return tuple(r for r in self.rows if any(t.simulator == OURS and t.note.startswith(FAILED) for t in r.timings))
 
     @property
     def disagreements(self) -> tuple[tuple[Row, Timing], ...]:
@@ -191,6 +231,10 @@ class Report:
             record["speedup"] = {precision: row.speedup(precision) for precision in self.precisions}
             for timing, entry in zip(row.timings, record["timings"], strict=True):
                 entry["median_seconds"] = timing.median if timing.seconds else None
+                if timing.gpu:
+                    entry["passes"] = timing.passes
+                else:
+                    del entry["gpu"]
                 if timing.model:
                     entry["model"]["predicted_over_measured"] = timing.model.ratio
                     entry["model"]["bytes_per_s"] = timing.model.bytes_per_s
@@ -199,11 +243,14 @@ class Report:
 
 
 def _fields(kind: type, record: Mapping[str, Any]) -> dict[str, Any]:
-    """The entries of ``record`` that are fields of ``kind``, all of them."""
-    return {field.name: record[field.name] for field in fields(kind)}
+    """The entries of ``record`` that are fields of ``kind``, all that have no default."""
+    return {
+        field.name: record[field.name] for field in fields(kind) if field.name in record or field.default is MISSING
+    }
 
 
 def _timing(record: Mapping[str, Any]) -> Timing:
-    model = record["model"]
+    model, gpu = record["model"], record.get("gpu")
     made = None if model is None else Model(**_fields(Model, model) | {"steps": tuple(model["steps"])})
-    return Timing(**_fields(Timing, record) | {"seconds": tuple(record["seconds"]), "model": made})
+    more = {"seconds": tuple(record["seconds"]), "model": made, "gpu": gpu and OnGpu(**_fields(OnGpu, gpu))}
+    return Timing(**_fields(Timing, record) | more)

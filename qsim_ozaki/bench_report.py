@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeVar
 from rich.console import Console
 from rich.table import Table
 
-from qsim_ozaki.bench_record import OURS, UNSUPPORTED, Report, Row, Timing
+from qsim_ozaki.bench_record import OURS, UNSUPPORTED, WALL_QUBITS, Report, Row, Timing
 from qsim_ozaki.errors import QsimError
 
 SUMMARY = ("family", "qubits", "precision", "this, ms", "best other, ms", "ratio", "error")
@@ -21,7 +21,27 @@ MODEL = (
     *("family", "qubits", "precision", "steps, ms", "pred / meas", "passes"),
     *("GB/s", "of peak", "Gflop/s", "of peak", "bound by"),
 )
+GPU = ("measured", "other's", "host", "first run, ms")  # more columns of the model's table where a GPU was timed
 NOT_TIMED = "-"
+CPU_METHOD = "from the converted circuit to the final state as an array, memory and (here) planning included"
+GPU_METHOD = (
+    f"by device events, to {WALL_QUBITS} qubits by the clock; from a state on the GPU, random where it does not say "
+    "zero, to one there, planned and compiled before. custatevec: its Ex updater at its best over widths of fusion and "
+    "forms of gates, SWAPs as names as here, making |0...0> not counted; of blocks its apply_matrix"
+)
+CPU_NOTES = (
+    "`error` is the 2-norm of the difference from the first peer's state in double precision, global phase apart. "
+    "`*`: run once, for it was far from the best; `~`: others used the machine meanwhile.",
+    "`steps` is the time inside the engine's steps, `pred / meas` the model's seconds over these; bytes and flops "
+    "are those that the model counts; `bound by` is the model's word for the longest step.",
+)
+GPU_NOTES = (
+    "`error` is the 2-norm of the difference of both final states from the same start, relative.",
+    "`steps` is the time of the whole plan by device events, `pred / meas` the model's seconds over it; `passes` are "
+    "those that were planned, `measured` is the time in passes, each the time of one read and one write of such a "
+    "state in place, `other's` the peer's; `host` is the share of the time after which the host had issued all of it; "
+    "`first run` is that before kernels written for the plan are compiled; bytes and flops are as the model counts.",
+)
 
 
 class Measured(Protocol):
@@ -54,13 +74,14 @@ def caption(report: Report) -> str:
     """Hardware, date, method, ceilings."""
     c = report.ceilings
     memory = report.hardware["memory_bytes"] / 2**30
-    where = f"{report.hardware['processor']}, {report.hardware['cores']} cores, {memory:.0f} GiB free"
+    cores = "" if report.on_gpu else f", {report.hardware['cores']} cores"
+    threads = "" if report.on_gpu else f", {report.threads} threads for every simulator"
+    where = f"{report.hardware['processor']}{cores}, {memory:.0f} GiB free{threads}"
     limits = f"in-place pass {c['bandwidth_bytes_per_s'] / 1e9:.1f} GB/s, FMA {c['fp64_flops_per_s'] / 1e9:.0f} Gflop/s"
     limits += f" double and {c['fp32_flops_per_s'] / 1e9:.0f} single"
     return (
-        f"{where}, {report.threads} threads for every simulator; {report.date[:16].replace('T', ' ')}. "
-        f"Median of {report.repeats} runs in turn, ± half their range; from the converted circuit to the final state "
-        f"as an array, memory and (here) planning included. Measured peaks: {limits}."
+        f"{where}; {report.date[:16].replace('T', ' ')}. Median of {report.repeats} runs in turn, ± half their range; "
+        f"{GPU_METHOD if report.on_gpu else CPU_METHOD}. Measured peaks: {limits}."
     )
 
 
@@ -85,7 +106,10 @@ def error_text(timing: Timing) -> str:
 
 
 def model_rows(report: Report) -> list[tuple[str, ...]]:
-    """Predicted over measured seconds, passes, rates and their shares of the peaks, per circuit and precision."""
+    """Predicted over measured seconds, passes, rates and their shares of the peaks, per circuit and precision.
+
+    On a GPU with the columns of `GPU`.
+    """
     rows: list[tuple[str, ...]] = []
     for precision in report.precisions:
         peak = report.ceilings["fp32_flops_per_s" if precision == "single" else "fp64_flops_per_s"]
@@ -108,9 +132,25 @@ def model_rows(report: Report) -> list[tuple[str, ...]]:
                     f"{model.flops_per_s / 1e9:.1f}",
                     _percent(model.flops_per_s / peak),
                     str(longest["bound_by"]),
+                    *(gpu_cells(ours, row.best_other(precision)) if report.on_gpu else ()),
                 )
             )
     return rows
+
+
+def gpu_cells(ours: Timing, other: Timing | None) -> tuple[str, ...]:
+    """The columns of `GPU`."""
+    gpu = ours.gpu
+    if gpu is None or gpu.host_seconds is None or gpu.first_run_seconds is None:
+        return (NOT_TIMED,) * len(GPU)
+    theirs = f"{other.passes:.2f}" if other and other.passes else NOT_TIMED
+    host = _percent(min(gpu.host_seconds / ours.median, 1))
+    return f"{ours.passes:.2f}", theirs, host, milliseconds(gpu.first_run_seconds)
+
+
+def model_header(report: Report) -> tuple[str, ...]:
+    """Of `model_rows`."""
+    return (*MODEL, *GPU) if report.on_gpu else MODEL
 
 
 def _percent(share: float) -> str:
@@ -127,11 +167,14 @@ def every_time(report: Report) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     """Header and rows with the time of every simulator."""
     columns = simulators(report)
     header = ("family", "qubits", *(name if p == "double" else f"{name} single" for name, p in columns))
-    rows = []
+    timings: dict[tuple[str, int], dict[tuple[str, str], Timing]] = {}
     for row in report.rows:
-        timings = {(timing.simulator, timing.precision): timing for timing in row.timings}
-        cells = [time_text(timings[column]) if column in timings else NOT_TIMED for column in columns]
-        rows.append((row.family, str(row.num_qubits), *cells))
+        here = timings.setdefault((row.family, row.num_qubits), {})
+        here |= {(timing.simulator, timing.precision): timing for timing in row.timings}
+    rows = []
+    for (family, num_qubits), here in timings.items():
+        cells = [time_text(here[column]) if column in here else NOT_TIMED for column in columns]
+        rows.append((family, str(num_qubits), *cells))
     return header, rows
 
 
@@ -139,10 +182,10 @@ def show(report: Report, console: Console | None = None) -> None:
     """Prints summary and model as tables, and what was left out."""
     console = console or Console()
     if not console.is_terminal:
-        console.width = 140  # a file or a pipe cuts nothing off
+        console.width = 180 if report.on_gpu else 140  # a file or a pipe cuts nothing off
     for title, header, rows in (
         ("Time", SUMMARY, summary_rows(report)),
-        ("Cost model", MODEL, model_rows(report)),
+        ("Cost model", model_header(report), model_rows(report)),
     ):
         table = Table(title=title, title_justify="left")
         for name in header:
@@ -156,13 +199,18 @@ def show(report: Report, console: Console | None = None) -> None:
 
 
 def notes(report: Report) -> list[str]:
-    """Peers that were not timed or not repeated, and states that differ."""
-    lines = []
+    """What was not timed and why, once for each reason, what ours has to say, and states that differ."""
+    found: dict[tuple[str, str], list[str]] = {}
     for row in report.rows:
         for timing in row.timings:
-            if timing.note and not timing.seconds and not timing.note.startswith(UNSUPPORTED):
-                name = f"{timing.simulator} ({timing.precision})"
-                lines.append(f"{row.family} {row.num_qubits}: {name}: {timing.note}")
+            told = not timing.seconds or timing.simulator == OURS
+            if timing.note and told and not timing.note.startswith(UNSUPPORTED):
+                key = (f"{timing.simulator} ({timing.precision})", timing.note)
+                found.setdefault(key, []).append(f"{row.family} {row.num_qubits}")
+    lines = []
+    for (name, note), rows in found.items():
+        more = f" and {len(rows) - 1} more" if len(rows) > 1 else ""
+        lines.append(f"{rows[0]}{more}: {name}: {note}")
     for row, timing in report.disagreements:
         lines.append(
             f"{row.family} {row.num_qubits}: {timing.simulator} ({timing.precision}) differs from the reference state: "
@@ -175,18 +223,17 @@ def markdown(report: Report) -> str:
     """The whole report as Markdown."""
     header, rows = every_time(report)
     versions = ", ".join(f"{name} {number}" for name, number in report.versions.items())
+    error_note, model_note = GPU_NOTES if report.on_gpu else CPU_NOTES
     parts = [
-        "# State-vector simulators on a CPU",
+        f"# State-vector simulators on a {'GPU' if report.on_gpu else 'CPU'}",
         f"Written by `{report.command}`. {caption(report)}",
         f"Versions: {versions}.",
         "## This and the best other",
         markdown_table(SUMMARY, summary_rows(report)),
-        "`error` is the 2-norm of the difference from the first peer's state in double precision, global phase apart. "
-        "`*`: run once, for it was far from the best; `~`: others used the machine meanwhile.",
+        error_note,
         "## Cost model",
-        markdown_table(MODEL, model_rows(report)),
-        "`steps` is the time inside the engine's steps, `pred / meas` the model's seconds over these; bytes and flops "
-        "are those that the model counts; `bound by` is the model's word for the longest step.",
+        markdown_table(model_header(report), model_rows(report)),
+        model_note,
         "## Every simulator, ms",
         markdown_table(header, rows),
         f"`{NOT_TIMED}`: no such gate, or left out because it was far behind the best at a smaller size; the JSON file "
@@ -247,10 +294,11 @@ def progress(report: Report, json_file: str | None) -> None:
     """One line on stderr for the last row, and the JSON file so far: an interrupted run keeps what it has."""
     row = report.rows[-1]
     parts = []
-    for precision in report.precisions:
+    for precision in dict.fromkeys(timing.precision for timing in row.timings):
         ours, other = row.ours(precision), row.best_other(precision)
         best = f"{other.simulator} {time_text(other)}" if other else "no peer"
-        parts.append(f"{precision} {time_text(ours) if ours else NOT_TIMED} ms, {best}")
+        note = next((t.note for t in row.timings if t.simulator == OURS and t.precision == precision), "")
+        parts.append(f"{precision} {time_text(ours)} ms, {best}" if ours else f"{precision} {note or NOT_TIMED}")
     Console(stderr=True).print(f"{row.family} {row.num_qubits}: {'; '.join(parts)}", highlight=False, soft_wrap=True)
     write(report, json_file, None, None)
 
@@ -274,10 +322,11 @@ def plot(report: Report, file: str) -> None:
     axes = figure.subplots(len(widths), len(report.precisions), squeeze=False)
     for line, num_qubits in enumerate(widths):
         for column, precision in enumerate(report.precisions):
-            rows = [row for row in report.rows if row.num_qubits == num_qubits]
+            rows = [row for row in report.rows if row.num_qubits == num_qubits and row.has(precision)]
             _panel(axes[line][column], rows, precision)
             axes[line][column].set_title(f"{num_qubits} qubits, {precision} precision")
-    figure.suptitle(f"{report.hardware['processor']}, {report.threads} threads, {report.date[:10]}")
+    threads = "" if report.on_gpu else f", {report.threads} threads"
+    figure.suptitle(f"{report.hardware['processor']}{threads}, {report.date[:10]}")
     figure.savefig(file, dpi=150)
 
 

@@ -27,6 +27,7 @@ from qsim_ozaki.instructions import save_statevector
 from qsim_ozaki.ops import Relabel, Step
 from qsim_ozaki.options import BackendOptions
 from qsim_ozaki.peers import PEERS, Job, Peer, UnsupportedError, Vector
+from qsim_ozaki.plan import Plan
 from qsim_ozaki.prepare import Prepared, prepare, request
 from qsim_ozaki.program_plan import ProgramPlan, plan_program
 
@@ -87,7 +88,7 @@ class Ours:
         return plan_program(job.code, self.device, request(job, self.options, 0, 0, self.device).plan_options)
 
 
-def describe_plan(plan: ProgramPlan) -> dict[str, Any]:
+def describe_plan(plan: ProgramPlan | Plan) -> dict[str, Any]:
     """Totals and steps as JSON has them; steps without data to move are left out."""
     steps = [
         {

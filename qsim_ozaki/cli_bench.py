@@ -14,6 +14,7 @@ from qsim_ozaki.errors import QsimError
 
 if TYPE_CHECKING:
     from qsim_ozaki.bench_gemm import GemmOptions
+    from qsim_ozaki.bench_record import Report
     from qsim_ozaki.experiment import Experiment
 
 app = typer.Typer(add_completion=False, help="Measures.")
@@ -30,12 +31,16 @@ Qubits = Annotated[int, typer.Option(min=1, help="Of the state.")]
 @app.callback(invoke_without_command=True)
 def bench(
     context: typer.Context,
-    family: Annotated[list[str] | None, typer.Option(help="Family of circuits; repeat for several.")] = None,
-    qubits: Annotated[list[int] | None, typer.Option(help="Width; repeat for several. Default 20 and 22.")] = None,
+    engine: Annotated[str, typer.Option(help="cpu, or cuda: beside cuStateVec, states on the GPU.")] = "cpu",
+    family: Annotated[list[str] | None, typer.Option(help="Family of circuits, or blocks on a GPU; repeat.")] = None,
+    qubits: Annotated[
+        list[int] | None, typer.Option(help="Width; repeat. Default 20 and 22, on a GPU 10 to 30.")
+    ] = None,
     precision: Annotated[list[str] | None, typer.Option(help="double or single; default both.")] = None,
     peer: Annotated[list[str] | None, typer.Option(help="Simulator to compare with; default all installed.")] = None,
     repeats: Repeats = 5,
     threads: Threads = 0,
+    seconds: Annotated[int, typer.Option(min=0, help="On a GPU: after these no further row begins.")] = 0,
     seed: Annotated[int, typer.Option(help="Of the circuits.")] = 7,
     recorded: Annotated[
         str | None, typer.Option("--from", metavar="FILE", help="Show a JSON file; run nothing.")
@@ -46,12 +51,11 @@ def bench(
 ) -> None:
     """Times this package beside the simulators that are installed, in turn, and its predictions beside the times.
 
-    With --from it shows what was measured before. Exit code 2 if two states differ.
+    With --from it shows what was measured before. Exit code 2 if two states differ, or this package fails.
     """
     if context.invoked_subcommand is not None:
         return
     from qsim_ozaki import bench_report
-    from qsim_ozaki.bench import BenchOptions, measure
 
     if plot:
         bench_report.require_plot()
@@ -62,12 +66,33 @@ def bench(
     if recorded:
         report = bench_report.read(recorded)
     else:
-        options = BenchOptions(repeats=repeats, threads=threads, seed=seed, **chosen)  # type: ignore[arg-type]
-        report = measure(options, lambda so_far: bench_report.progress(so_far, json_file))
+        numbers = {"repeats": repeats, "threads": threads, "seconds": seconds, "seed": seed}
+        report = _measured(engine, chosen, numbers, lambda so_far: bench_report.progress(so_far, json_file))
     bench_report.write(report, json_file, markdown, plot)
     bench_report.show(report)
-    if report.disagreements:
+    if report.disagreements or report.failures:
         raise typer.Exit(2)
+
+
+def _measured(
+    engine: str, chosen: dict[str, Any], numbers: dict[str, int], progress: Callable[[Report], None]
+) -> Report:
+    """The benchmark of an engine; raises QsimError where it has no such option."""
+    if engine not in ("cpu", "cuda"):
+        raise QsimError(f"engine {engine!r} is not known; there are cpu, cuda")
+    other = {"cpu": ("seconds",), "cuda": ("peers", "threads")}[engine]
+    for name in other:
+        if chosen.get(name) or numbers.get(name):
+            flag = {"peers": "peer"}.get(name, name)
+            raise QsimError(f"--{flag} was given, which --engine {engine} does not have. Leave it out.")
+    own: dict[str, Any] = chosen | {name: value for name, value in numbers.items() if name not in other}
+    if engine == "cuda":
+        from qsim_ozaki import bench_cuda
+
+        return bench_cuda.measure(bench_cuda.CudaBenchOptions(**own), progress)
+    from qsim_ozaki import bench
+
+    return bench.measure(bench.BenchOptions(**own), progress)
 
 
 @app.command()

@@ -6,7 +6,9 @@ In: a CUDA engine. Out: a `Device`. The file is named by GPU, driver and kernel 
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,7 @@ import numpy as np
 from qsim_ozaki import jit
 from qsim_ozaki.cost import Device
 from qsim_ozaki.cuda_layout import SHAPES
+from qsim_ozaki.cuda_tiles import INSTANCES
 from qsim_ozaki.ops import DenseBlock, Kind, Op, TilePass
 
 LARGE_BYTES = 1 << 30  # several times any L2
@@ -128,19 +131,46 @@ def step_seconds(engine: Any, state: Any, step: TilePass | DenseBlock) -> float:
     return event_seconds(engine, several) / BATCH
 
 
-def event_seconds(engine: Any, action: Callable[[], None], repeats: int = REPEATS) -> float:
-    """Median seconds of ``action`` on the current stream by device events, after a warm-up."""
-    event = engine.cupy.cuda.Event
+@dataclass(frozen=True, slots=True)
+class Clocked:
+    """One run of something on a GPU.
+
+    Attributes:
+        seconds: between device events before and after it.
+        host_seconds: until the host had issued all of it.
+        wall_seconds: until it was done.
+    """
+
+    seconds: float
+    host_seconds: float
+    wall_seconds: float
+
+
+def clock(cupy: Any, action: Callable[[], object]) -> Clocked:
+    """Runs ``action``, whose launches go to the current stream, on an idle GPU."""
+    start, end = cupy.cuda.Event(), cupy.cuda.Event()
+    begin = time.perf_counter()
+    start.record()
     action()
-    times = []
-    for _ in range(repeats):
-        start, end = event(), event()
-        start.record()
-        action()
-        end.record()
-        end.synchronize()
-        times.append(engine.cupy.cuda.get_elapsed_time(start, end) * 1e-3)
-    return float(np.median(times))
+    end.record()
+    issued = time.perf_counter()
+    end.synchronize()
+    done = time.perf_counter()
+    return Clocked(float(cupy.cuda.get_elapsed_time(start, end)) * 1e-3, issued - begin, done - begin)
+
+
+def event_seconds(engine: Any, action: Callable[[], object], repeats: int = REPEATS) -> float:
+    """Median seconds of ``action`` on the current stream by device events, after a warm-up."""
+    action()
+    return float(np.median([clock(engine.cupy, action).seconds for _ in range(repeats)]))
+
+
+def pass_seconds(engine: Any, state: Any) -> float:
+    """Seconds of one in-place read and write of ``state``: the collapse kernel with an empty condition scales by 1."""
+    size = int(state.amps.size)
+    args = (state.amps, np.uint64(size), np.uint64(0), np.uint64(0), np.float64(1.0))
+    blocks = min(size // 256, 1 << 20)
+    return event_seconds(engine, lambda: engine.launch("collapse", INSTANCES[state.precision], blocks, 256, args))
 
 
 def int8_rate(engine: Any) -> float:

@@ -18,14 +18,13 @@ from qsim_ozaki.cuda_pairs import PairBlock
 from qsim_ozaki.cuda_phases import angle_words, choosing, members, mirrored, reals, subsets
 from qsim_ozaki.cuda_program import LEAST_COS, SQRT_HALF
 from qsim_ozaki.cuda_schedule import Frame, Phase, Phases
+from qsim_ozaki.cuda_source import kernel_source, slots_struct
 from qsim_ozaki.ops import ComplexArray
 
 MAX_TILE_PHASES = 30  # of the 1 KiB that two blocks a processor leave beside their tiles, twice
 MAX_CONSTANT_BYTES = 30 << 10  # arguments of a kernel are at most 32764 bytes
 MAX_TABLE_BYTES = 8 << 10  # in shared memory, where they keep as much of the next tile from being fetched early
 ODD = ([0, 0, 1, 1, 2, 2, 3, 3], [1, 2, 0, 3, 0, 3, 1, 2])  # entries of a 4x4 matrix that change the parity
-SLOT_OF_THREAD = "static __device__ __forceinline__ unsigned of_thread(unsigned t)"
-PARAMETERS = "Amps& a, const Tile& tile, const Args& args"
 
 
 class NotStraightError(Exception):
@@ -115,9 +114,22 @@ class Writer:
         if 8 * (len(self.values) + len(self.masks)) > MAX_CONSTANT_BYTES:
             raise NotStraightError(f"{len(self.values)} constants")
         table = self._put(np.frombuffer(self.chosen, np.uint64)) if self.chosen else 0
-        source = self._source(layouts, [*offsets, records, table])
+        sizes = {
+            "TILE": len(self.tile.qubits),
+            "CONSTANTS": max(len(self.values), 1),
+            "MASKS": max(len(self.masks), 1),
+            "PHASES": 2 * len(self.records) * self.shape.amp_bytes,
+            "TABLES": len(self.chosen),
+        }
+        names = ("kOffsetIn", "kOffsetOut", "kRecords", "kTables")
+        numbers = {f"unsigned {name}": at for name, at in zip(names, [*offsets, records, table], strict=True)} | {
+            "int kTilePhases": len(self.records),
+            "bool kScaled": str(self.scale != 1).lower(),
+        }
         return StraightProgram(
-            source=source,
+            source=kernel_source(
+                sizes, [slots_struct(i, x, self.frame, self.shape) for i, x in enumerate(layouts)], numbers, self.lines
+            ),
             tables=np.concatenate(self.words),
             stride_in=tuple(1 << q for q in layouts[0].registers),
             stride_out=tuple(1 << self.frame.stored_at(q) for q in layouts[-1].registers),
@@ -161,30 +173,6 @@ class Writer:
     def _mask(self, mask: int) -> str:
         self.masks.append(mask)
         return f"args.mask[{len(self.masks) - 1}]"
-
-    def _source(self, places: list[Place], tables: list[int]) -> str:
-        layouts = []
-        for i, layout in enumerate(places):
-            masks = ", ".join(f"{mask}u" for mask in layout.register_slots(self.frame, self.shape))
-            slot = _shifted(layout.lane_slots(self.frame, self.shape))
-            layouts.append(f"struct Layout{i} : Layout<{masks}> {{ {SLOT_OF_THREAD} {{ return {slot}; }} }};")
-        names = ("kOffsetIn", "kOffsetOut", "kRecords", "kTables")
-        numbers = {f"unsigned {name}": table for name, table in zip(names, tables, strict=True)} | {
-            "int kTilePhases": len(self.records),
-            "bool kScaled": str(self.scale != 1).lower(),
-        }
-        sizes = {"TILE": len(self.tile.qubits), "CONSTANTS": max(len(self.values), 1), "MASKS": max(len(self.masks), 1)}
-        sizes |= {"PHASES": 2 * len(self.records) * self.shape.amp_bytes, "TABLES": len(self.chosen)}
-        out = [f"#define QSIM_{name} {value}" for name, value in sizes.items()]
-        out += ['#include "tile_pairs.cuh"'] * any(line.startswith("pair_block") for line in self.lines)
-        out += ['#include "tile_straight.cuh"', "", "struct Body {", *(f"    {layout}" for layout in layouts)]
-        out += ["    using In = Layout0;", f"    using Out = Layout{len(places) - 1};"]
-        out += [f"    static constexpr {name} = {value};" for name, value in numbers.items()]
-        out += [f"    static __device__ __forceinline__ index_t run({PARAMETERS}) {{"]
-        out += ["        unsigned slot = slot_of_thread<Layout0>();"] * (len(places) > 1)
-        out += [f"        {line}" for line in self.lines]
-        out += ["        return to;", "    }", "};", "QSIM_KERNEL", ""]
-        return "\n".join(out)
 
     def _work(self, phase: Phase) -> None:
         for work in phase.work:
@@ -407,12 +395,3 @@ class Writer:
 
     def _amps(self, values: ComplexArray) -> ComplexArray:
         return values.astype(np.complex128 if self.shape.amp_bytes == 16 else np.complex64)
-
-
-def _shifted(masks: list[int]) -> str:
-    """The exclusive or of ``masks[i]`` over the bits i of t that are 1, by shifts: bits that move as far share one."""
-    moves: dict[int, int] = {}
-    for i, mask in enumerate(masks):
-        for to in members(mask):
-            moves[to - i] = moves.get(to - i, 0) | 1 << to
-    return " ^ ".join(f"(t {'<<' if by >= 0 else '>>'} {abs(by)} & {bits}u)" for by, bits in sorted(moves.items()))

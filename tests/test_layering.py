@@ -17,7 +17,8 @@ RULES = {
         {"typer", "rich", "qiskit"},
     ),
     "cli_bench": (
-        {"bench", "bench_gemm", "bench_hadamard", "bench_report", "experiment", "experiment_report", "errors"},
+        {"bench", "bench_cuda", "bench_gemm", "bench_hadamard", "bench_record", "bench_report", "experiment"}
+        | {"experiment_report", "errors"},
         {"typer"},
     ),
     "bench_hadamard": (
@@ -29,7 +30,7 @@ RULES = {
         {"numpy"},
     ),
     "bench_blocks": (
-        {"cuda_founding", "cuda_ozaki", "engine", "experiment", "founding", "ops"},
+        {"cuda_calibrate", "cuda_founding", "cuda_ozaki", "engine", "experiment", "founding", "ops"},
         {"numpy"},
     ),
     "experiment_report": ({"bench_report", "experiment"}, {"rich", "matplotlib"}),
@@ -46,7 +47,23 @@ RULES = {
     "jsonable": (set(), {"numpy"}),
     "source": ({"circuits", "errors"}, {"qiskit"}),
     "compare": ({"backend", "instructions", "errors"}, {"numpy", "qiskit", "qiskit_aer"}),
-    "bench": ({"bench_process", "bench_record", "circuits", "peers", "errors"}, set()),
+    "bench_cuda": (
+        {"bench_blocks", "bench_cuda_row", "bench_custatevec", "bench_gpu", "bench_options", "bench_record", "circuits"}
+        | {"experiment", "plan", "cuda_calibrate", "cuda_layout", "cuda_tiles", "cost", "op_list", "ops", "errors"},
+        {"numpy"},
+    ),
+    "bench_cuda_row": (
+        {"bench_custatevec", "bench_gpu", "bench_record", "bench_worker", "circuits", "lower", "plan", "fuse"}
+        | {"cuda_calibrate", "op_list", "ops"},
+        set(),
+    ),
+    "bench_custatevec": ({"ops"}, {"numpy"}),  # cuquantum by name, when asked for
+    "bench_gpu": ({"bench_blocks", "cuda_calibrate", "ops"}, {"numpy"}),
+    "bench": (
+        {"bench_options", "bench_process", "bench_record", "circuits", "experiment", "peers", "errors"},
+        set(),
+    ),
+    "bench_options": ({"circuits", "errors"}, set()),
     "bench_process": (set(), set()),
     "bench_record": (set(), set()),
     "bench_report": ({"bench_record", "errors"}, {"rich", "matplotlib"}),
@@ -63,7 +80,7 @@ RULES = {
             "ops",
             "options",
         }
-        | {"prepare", "program_plan"},
+        | {"plan", "prepare", "program_plan"},
         {"numpy", "qiskit"},
     ),
     "peers": ({"errors"}, {"numpy", "qiskit"}),
@@ -181,7 +198,7 @@ RULES = {
         {"numpy", "cupy"},
     ),
     "cuda_stack": ({"engine", "ops", "_cpu"}, {"numpy"}),
-    "cuda_calibrate": ({"cuda_layout", "cost", "jit", "ops"}, {"numpy", "platformdirs"}),
+    "cuda_calibrate": ({"cuda_layout", "cuda_tiles", "cost", "jit", "ops"}, {"numpy", "platformdirs"}),
     "cuda_ozaki": ({"cuda_ozaki_tables", "cuda_dense", "ozaki", "ops", "errors"}, {"numpy"}),
     "cuda_ozaki_tables": ({"cuda_dense", "ozaki", "moduli", "ops"}, {"numpy"}),
     "cuda_hadamard": ({"cuda_dense"}, {"numpy"}),
@@ -194,14 +211,28 @@ RULES = {
         {"numpy"},
     ),
     "cuda_straight": (
-        {"cuda_writer", "cuda_layout", "cuda_schedule", "cuda_dense", "cuda_lower", "ops"},
+        {"cuda_writer", "cuda_layout", "cuda_schedule", "cuda_pairs", "cuda_dense", "cuda_lower", "ops"},
         {"numpy"},
     ),
-    "cuda_writer": ({"cuda_phases", "cuda_program", "cuda_layout", "cuda_schedule", "cuda_lower", "ops"}, {"numpy"}),
+    "cuda_writer": (
+        {
+            "cuda_source",
+            "cuda_phases",
+            "cuda_program",
+            "cuda_layout",
+            "cuda_schedule",
+            "cuda_pairs",
+            "cuda_lower",
+            "ops",
+        },
+        {"numpy"},
+    ),
+    "cuda_source": ({"cuda_phases", "cuda_layout", "cuda_schedule"}, set()),
     "cuda_phases": ({"cuda_program", "cuda_lower", "ops"}, {"numpy"}),
     "cuda_program": ({"cuda_layout", "cuda_schedule", "cuda_lower", "ops", "errors"}, {"numpy"}),
-    "cuda_layout": ({"cuda_schedule"}, {"numpy"}),
-    "cuda_schedule": ({"cuda_lower", "ops", "errors"}, {"numpy"}),
+    "cuda_layout": ({"cuda_schedule", "cuda_lower"}, {"numpy"}),
+    "cuda_schedule": ({"cuda_pairs", "cuda_lower", "ops", "errors"}, {"numpy"}),
+    "cuda_pairs": ({"cuda_lower", "ops"}, {"numpy"}),
     "cuda_lower": ({"ops", "errors"}, {"numpy"}),
     "ozaki": ({"jit", "moduli", "errors"}, {"numpy", "cupy"}),
     "jit": ({"kernels", "errors"}, {"cupy", "platformdirs"}),

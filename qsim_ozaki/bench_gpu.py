@@ -1,0 +1,68 @@
+"""What a benchmark on a GPU does with states there: random ones, whole plans, the distance of two.
+
+In: a CUDA engine, states. Out: seconds, distances. No state is copied to the host. It decides nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from qsim_ozaki.bench_blocks import deposit
+from qsim_ozaki.cuda_calibrate import clock
+from qsim_ozaki.ops import Relabel, Step
+
+PART_QUBITS = 24  # amplitudes made or compared at a time: a gibibyte with all intermediate results
+
+
+def fill(cupy: Any, amps: Any, seed: int) -> None:
+    """Random amplitudes of about norm 1, the same for the same seed, made on the device.
+
+    Args:
+        cupy: the module of ``amps``.
+        amps: ``(2**n,)``, complex, on the device.
+        seed: of all of them.
+    """
+    real = np.float32 if amps.dtype == np.complex64 else np.float64
+    part = min(int(amps.size), 1 << PART_QUBITS)
+    cupy.random.seed(seed)
+    for first in range(0, int(amps.size), part):
+        values = cupy.random.standard_normal(2 * part, dtype=real)
+        values *= real((2 * amps.size) ** -0.5)
+        amps[first : first + part] = values.view(amps.dtype)
+
+
+def run_steps(engine: Any, state: Any, steps: Sequence[Step]) -> None:
+    """Every step that moves data, in order."""
+    for step in steps:
+        if not isinstance(step, Relabel):
+            engine.run_step(state, step)
+
+
+def step_seconds(engine: Any, state: Any, steps: Sequence[Step]) -> list[float]:
+    """Seconds of each step that moves data, by device events."""
+    moving = [step for step in steps if not isinstance(step, Relabel)]
+    return [clock(engine.cupy, lambda step=step: engine.run_step(state, step)).seconds for step in moving]  # type: ignore[misc]
+
+
+def distance(cupy: Any, ours: Any, theirs: Any, place: Sequence[int]) -> float:
+    """2-norm of ``theirs`` minus ``ours`` over that of ``ours``, global phase included.
+
+    Args:
+        cupy: the module of both.
+        ours: ``(2**n,)`` on the device.
+        theirs: the same.
+        place: index bit b of ``theirs`` is index bit ``place[b]`` of ``ours``.
+    """
+    low = min(len(place), PART_QUBITS)
+    inside = deposit(cupy.arange(1 << low), place[:low])
+    sums = cupy.zeros(2, np.float64)
+    for number in range(1 << (len(place) - low)):
+        mine = ours[inside | int(deposit(np.array([number]), place[low:])[0])]
+        delta = theirs[number << low : number + 1 << low] - mine
+        for which, values in enumerate((delta, mine)):
+            sums[which] += (values.real.astype(np.float64) ** 2 + values.imag.astype(np.float64) ** 2).sum()
+    apart, norm = (float(value) for value in sums)
+    return float(np.sqrt(apart / norm))
