@@ -6,8 +6,8 @@ In: an `ozaki.Block`, targets, a CUDA engine's launcher. Out: the block applied 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from qsim_ozaki import ozaki
 from qsim_ozaki.cuda_dense import sorted_matrix, sums
+from qsim_ozaki.cuda_ozaki_pipeline import SETS, STAGE_BYTES, Lanes, Pipeline, pipeline
 from qsim_ozaki.cuda_ozaki_tables import (
     COLUMN_BITS,
     COLUMNS,
@@ -33,23 +34,10 @@ WHOLE_BITS = 3  # columns of ozaki_encode.cu, kWhole
 THREADS = 256
 RECORD_BYTES = 56  # of ColumnRecord
 RECONSTRUCT_THREADS = 128
-# of a chunk: with fewer, launches and their tails cost more than what stays in the L2 saves (H200, 2026-11)
-CHUNK_AMPS = 1 << 23
-LANES = 2  # chunks at a time
-# By qubits of the matrix, the columns that a block of ozaki_finish holds whole; 0: ozaki_reconstruct and ozaki_commit,
-# with the product's entries in memory between them. `FINISHED` is what has yet to be measured against them.
-WHOLE_COLUMNS = {7: 0, 8: 0, 9: 0, 10: 0}
-FINISHED = {7: 16, 8: 16, 9: 8, 10: 8}
-# Most blocks of 128 rows that ozaki_encode holds; else ozaki_scale and ozaki_residues read the state twice. The second
-# goes with ozaki_finish.
-WHOLE_DEPTH = {False: 4, True: 8}
 SHARED_BYTES = {80: 163 << 10, 86: 99 << 10, 89: 99 << 10, 90: 227 << 10, 100: 227 << 10, 120: 99 << 10}  # of a block
 STATIC_BYTES = 3 << 10  # at most, beside what is asked for at a launch
 REDO_ENTRIES = 1 << 24  # amplitudes of failed columns redone at a time
 STAGES = {80: 3, 86: 2, 89: 2, 90: 4, 100: 4, 120: 2}  # of ozaki_product.cu
-STAGE_BYTES = 48 << 10
-WGMMA_THREADS = 288
-WGMMA_SHARED_BYTES = 1024 + 4 * STAGE_BYTES + (32 << 10) + 64  # aligned to the swizzle; stages, output, barriers
 
 
 def check_room(engine: Any, num_targets: int, num_moduli: int) -> None:
@@ -63,28 +51,6 @@ def check_room(engine: Any, num_targets: int, num_moduli: int) -> None:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Chunks:
-    """How a block runs on states of one width.
-
-    Attributes:
-        records: `Columns` of each chunk.
-        offsets: of a chunk's columns in the state, from its base on.
-        report: as in ``ozaki_commit.cu``.
-        lanes: streams that take the chunks in turn: one's products overlap with another's memory traffic.
-    """
-
-    records: list[NDArray[Any]]
-    offsets: Any
-    report: Any
-    lanes: list[Any]
-
-    @property
-    def row_stride(self) -> int:
-        """Columns between two rows of a workspace."""
-        return int(self.records[0]["row_stride"][0])
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class _Where:
     """Where a chunk's columns are: the state, its columns' and rows' places, the `Columns` record."""
 
@@ -92,6 +58,32 @@ class _Where:
     offsets: Any
     row_offset: Any
     columns: NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Chunks:
+    """How a block runs on states of one width.
+
+    Attributes:
+        records: `Columns` of each chunk.
+        offsets: of a chunk's columns in the state, from its base on.
+        report: as in ``ozaki_commit.cu``.
+        lanes: streams that the chunks' parts run on.
+    """
+
+    records: list[NDArray[Any]]
+    offsets: Any
+    report: Any
+    lanes: Lanes
+
+    @property
+    def row_stride(self) -> int:
+        """Columns between two rows of a workspace."""
+        return int(self.records[0]["row_stride"][0])
+
+    def where(self, amps: Any, row_offset: Any, number: int) -> _Where:
+        """Where the columns of the chunk with this number are."""
+        return _Where(amps, self.offsets, row_offset, self.records[number])
 
 
 class EmulatedBlock:
@@ -103,6 +95,7 @@ class EmulatedBlock:
         targets: distinct qubits.
         fixed: value of each qubit at which the block acts (controls, and qubits known to be |0>).
         num_moduli: of the scheme.
+        how: chunks, kernels and streams; what is fastest by default.
 
     Raises:
         CapacityError: the matrix's residues do not fit the GPU's free memory.
@@ -115,7 +108,7 @@ class EmulatedBlock:
         targets: Sequence[int],
         fixed: dict[int, int],
         num_moduli: int,
-        whole_columns: int | None = None,
+        how: Pipeline | None = None,
     ) -> None:
         check_room(engine, max(len(targets), ROW_BITS), num_moduli)
         cupy = engine.cupy
@@ -128,12 +121,12 @@ class EmulatedBlock:
         self.block = ozaki.block(sorted_matrix(wide, all_targets), num_moduli)
         self.scheme = scheme_record(self.block)
         self.size = 1 << len(self.rows)
-        by_table = WHOLE_COLUMNS.get(len(self.rows), 0)
-        self.whole_columns = by_table if whole_columns is None else whole_columns
-        if self._finish_bytes() + STATIC_BYTES > SHARED_BYTES[engine.architecture]:
-            self.whole_columns = 0
+        how = how or pipeline(len(self.rows), num_moduli)
+        fits = 16 * how.columns * self.size + 512 + STATIC_BYTES <= SHARED_BYTES[engine.architecture]
+        self.how = how if fits else replace(how, columns=0, encode_depth=4)
+        self.whole_columns = self.how.columns
         self.order = {"WHOLE": str(self.whole_columns)}
-        self.encodes_whole = self.size >> ROW_BITS <= WHOLE_DEPTH[bool(self.whole_columns)]
+        self.encodes_whole = self.size >> ROW_BITS <= self.how.encode_depth
         columns = [q for q in free if q not in self.rows]
         self.places = cupy.asarray(tile_places(self.rows, columns[:COLUMN_BITS]))
         self.whole_places = cupy.asarray(tile_places(self.rows, columns[:WHOLE_BITS]))
@@ -159,26 +152,28 @@ class EmulatedBlock:
             outcome = self.run(padded, instance)
             amps[...] = padded[: amps.size]
             return outcome
-        if num_qubits not in self._chunked:
-            self._chunked[num_qubits] = self._chunks(num_qubits)
-        chunks = self._chunked[num_qubits]
+        chunks = self.chunks(num_qubits)
         chunks.report.fill(0)
-        stream, ready = cupy.cuda.get_current_stream(), cupy.cuda.Event(disable_timing=True)
-        ready.record(stream)
-        scratches = [self._scratch(chunks.row_stride) for _ in chunks.lanes]
-        for lane in chunks.lanes:
-            lane.wait_event(ready)
-        for number in range(len(chunks.records)):
-            with chunks.lanes[number % len(chunks.lanes)]:
-                self._run_chunk(amps, instance, chunks, number, scratches[number % len(chunks.lanes)])
-        for lane in chunks.lanes:
-            done = cupy.cuda.Event(disable_timing=True)
-            done.record(lane)
-            stream.wait_event(done)
+        chunks.lanes.run(len(chunks.records), self.parts(amps, instance, chunks))
         count, residual = (int(word) for word in chunks.report[:2].get())
         if count:
             self._redo(amps, chunks.report[2 : 2 + count].get().astype(np.int64))
         return count, math.sqrt(np.array(residual, np.uint64).view(np.float64))
+
+    def parts(self, amps: Any, instance: dict[str, str], chunks: _Chunks) -> tuple[Callable[[int], None], ...]:
+        """Residues, products and write-back of the chunk with a given number, on the current stream."""
+        scratches = [self._scratch(chunks.row_stride) for _ in chunks.records[:SETS]]
+        return (
+            lambda i: self._encode(chunks.where(amps, self.row_offset, i), instance, *scratches[i % SETS][:2]),
+            lambda i: self._multiply(chunks, scratches[i % SETS]),
+            lambda i: self._write_back(amps, instance, chunks, i, scratches[i % SETS]),
+        )
+
+    def chunks(self, num_qubits: int) -> _Chunks:
+        """How a state of ``num_qubits`` is done; made once."""
+        if num_qubits not in self._chunked:
+            self._chunked[num_qubits] = self._chunks(num_qubits)
+        return self._chunked[num_qubits]
 
     def _column_offsets(self, numbers: NDArray[np.int64]) -> NDArray[np.uint64]:
         """Basis states of row 0 of the columns with these numbers, without what is fixed."""
@@ -188,8 +183,8 @@ class EmulatedBlock:
         """How a state of ``num_qubits`` is done: in chunks that leave most of the free memory alone."""
         cupy = self.engine.cupy
         num_columns = 1 << (num_qubits - len(self.rows) - len(self.fixed))
-        room = self.engine.free_bytes() // (4 * LANES * self.num_moduli * 4)
-        amps = max(min(CHUNK_AMPS, 1 << max(room, 1).bit_length() - 1), PRODUCT_COLUMNS * self.size)
+        room = self.engine.free_bytes() // (4 * SETS * self.num_moduli * 4)
+        amps = max(min(self.how.chunk_amps, 1 << max(room, 1).bit_length() - 1), PRODUCT_COLUMNS * self.size)
         chunk = min(num_columns, max(amps // self.size, 1 << COLUMN_BITS))
         record = np.zeros(1, COLUMNS)
         record["num_columns"], record["row_stride"] = chunk, max(chunk, PRODUCT_COLUMNS)
@@ -200,7 +195,7 @@ class EmulatedBlock:
             record["first"] = first
             record["base"] = self.base | int(self._column_offsets(np.array([first]))[0])
             records.append(record.copy())
-        lanes = [cupy.cuda.Stream(non_blocking=True) for _ in range(min(LANES, len(records)))]
+        lanes = Lanes(cupy, self.how.streams if len(records) > 1 else 1)
         offsets = cupy.asarray(self._column_offsets(np.arange(chunk)))
         return _Chunks(records, offsets, cupy.empty(2 + num_columns, np.uint64), lanes)
 
@@ -212,18 +207,18 @@ class EmulatedBlock:
         records = cupy.empty(row_stride * RECORD_BYTES, np.uint8)
         return records, cupy.empty(max(planes, 16) * entries, np.int8), cupy.empty(planes * entries, np.int8)
 
-    def _run_chunk(
+    def _multiply(self, chunks: _Chunks, scratch: tuple[Any, Any, Any]) -> None:
+        """The products of a chunk whose operand is ready."""
+        kernel = "ozaki_wgmma" if self.engine.architecture == 90 else "ozaki_product"
+        self.multiply(scratch[1], scratch[2], chunks.row_stride, kernel)
+
+    def _write_back(
         self, amps: Any, instance: dict[str, str], chunks: _Chunks, number: int, scratch: tuple[Any, Any, Any]
     ) -> None:
-        """All of one chunk, on the current stream."""
-        records, operand, residues = scratch
-        where = _Where(amps, chunks.offsets, self.row_offset, chunks.records[number])
-        self._encode(where, instance, records, operand)
-        self.multiply(
-            operand, residues, chunks.row_stride, "ozaki_wgmma" if self.engine.architecture == 90 else "ozaki_product"
-        )
+        """CRT, checks, and the columns that pass them into the state."""
+        where = chunks.where(amps, self.row_offset, number)
         if self.whole_columns:
-            self._finish(where, instance, chunks.report, records, residues)
+            self._finish(where, instance, chunks.report, scratch[0], scratch[2])
         else:
             self._reconstruct(where, instance, chunks, scratch)
 
@@ -273,21 +268,20 @@ class EmulatedBlock:
 
     def _finish_bytes(self) -> int:
         """Shared memory of a block of ozaki_finish: kColumns * kStride entries."""
-        return 16 * self.whole_columns * self.size + 512 if self.whole_columns else 0
+        return 16 * self.whole_columns * self.size + 512
 
     def multiply(self, operand: Any, residues: Any, stride: int, kernel: str) -> None:
         """All planes' products by ``ozaki_product`` or, on Hopper, ``ozaki_wgmma``."""
         engine = self.engine
         product = product_record(self.size, stride, 2 * self.num_moduli)
         args = (self.operand, operand, residues, product, self.scheme)
-        blocks = min(int(product["num_tiles"][0]), engine.num_processors)
+        tiles, depth, wgmma = int(product["num_tiles"][0]), self.size >> ROW_BITS, self.how.wgmma
         if kernel == "ozaki_wgmma":
-            cluster = 2 if self.size >= 256 else 1
-            blocks -= blocks % cluster
-            kind = {"CLUSTER": str(cluster)} | self.order
-            engine.launch(kernel, kind, blocks, WGMMA_THREADS, args, WGMMA_SHARED_BYTES)
+            kind, blocks = wgmma.instance(depth) | self.order, wgmma.blocks(tiles, depth, engine.num_processors)
+            engine.launch(kernel, kind, blocks, wgmma.threads, args, wgmma.shared_bytes)
         else:
-            self._launch(kernel, {"RAW": "0"} | self.order, blocks, args, STAGES[engine.architecture] * STAGE_BYTES)
+            blocks, shared_bytes = min(tiles, engine.num_processors), STAGES[engine.architecture] * STAGE_BYTES
+            self._launch(kernel, {"RAW": "0"} | self.order, blocks, args, shared_bytes)
 
     def bytes_per_amplitude(self, bytes_of_one: int) -> int:
         """Bytes between memory and the chip for one of ``bytes_of_one``, each array read and written once a kernel."""

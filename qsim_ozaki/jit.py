@@ -39,6 +39,8 @@ class Kernel:
         instances: macro values, one mapping per compiled variant.
         architectures: compute capabilities times ten for which it compiles.
         suffix: ``"a"`` where the kernel needs the architecture-specific target (sm_90a).
+        most_shared: whether a multiprocessor's cache is divided for as much shared memory as it has: blocks of kernels
+            that want different divisions are never on one at a time.
     """
 
     file: str
@@ -46,7 +48,15 @@ class Kernel:
     instances: tuple[Mapping[str, str], ...] = (DOUBLE, SINGLE)
     architectures: tuple[int, ...] = ARCHITECTURES
     suffix: str = ""
+    most_shared: bool = False
 
+
+WGMMA = (  # of ozaki_wgmma.cu
+    {"CLUSTER": "1", "STAGES": "4", "LEAD": "0", "COPIER": "1"},
+    {"CLUSTER": "2", "STAGES": "4", "LEAD": "0", "COPIER": "1"},
+    {"CLUSTER": "4", "STAGES": "4", "LEAD": "2", "COPIER": "1"},
+    {"CLUSTER": "2", "STAGES": "3", "LEAD": "1", "COPIER": "0"},
+)
 
 KERNELS: dict[str, Kernel] = {
     "tile_exec": Kernel("tile_exec.cu", "tile_exec"),
@@ -64,11 +74,12 @@ KERNELS: dict[str, Kernel] = {
         tuple(a for a in ARCHITECTURES if a >= 90),
     ),
     "hadamard_tf32": Kernel("hadamard_tf32.cu", "hadamard_tf32", ({},)),
-    "ozaki_scale": Kernel("ozaki_scale.cu", "ozaki_scale"),
+    "ozaki_scale": Kernel("ozaki_scale.cu", "ozaki_scale", most_shared=True),
     "ozaki_residues": Kernel(
         "ozaki_residues.cu",
         "ozaki_residues",
         (DOUBLE | {"MODULI": "15", "WHOLE": "0"}, SINGLE | {"MODULI": "8", "WHOLE": "8"}),
+        most_shared=True,
     ),
     "ozaki_encode": Kernel(
         "ozaki_encode.cu",
@@ -79,6 +90,7 @@ KERNELS: dict[str, Kernel] = {
             SINGLE | {"MODULI": "8", "DEPTH": "4", "WHOLE": "8"},
             DOUBLE | {"MODULI": "16", "DEPTH": "8", "WHOLE": "8"},
         ),
+        most_shared=True,
     ),
     "ozaki_matrix": Kernel("ozaki_matrix.cu", "ozaki_matrix", ({},)),
     "ozaki_product": Kernel(
@@ -87,9 +99,10 @@ KERNELS: dict[str, Kernel] = {
     "ozaki_wgmma": Kernel(
         "ozaki_wgmma.cu",
         "ozaki_wgmma",
-        tuple({"CLUSTER": cluster, "WHOLE": whole} for cluster in "12" for whole in ("0", "8")),
+        tuple(how | {"WHOLE": whole} for how in WGMMA for whole in ("0", "8")),
         (90,),
         "a",
+        most_shared=True,
     ),
     "ozaki_naive": Kernel("ozaki_product.cu", "ozaki_naive", ({},)),
     "ozaki_founding": Kernel(
@@ -102,7 +115,10 @@ KERNELS: dict[str, Kernel] = {
     ),
     "founding_naive": Kernel("ozaki_founding.cu", "founding_naive", ({"CRT": "0"},)),
     "ozaki_reconstruct": Kernel(
-        "ozaki_reconstruct.cu", "ozaki_reconstruct", ({"MODULI": "9"}, {"MODULI": "15"}, {"MODULI": "17"})
+        "ozaki_reconstruct.cu",
+        "ozaki_reconstruct",
+        ({"MODULI": "9"}, {"MODULI": "15"}, {"MODULI": "17"}),
+        most_shared=True,
     ),
     "ozaki_finish": Kernel(
         "ozaki_finish.cu",
@@ -113,8 +129,9 @@ KERNELS: dict[str, Kernel] = {
             DOUBLE | {"MODULI": "16", "DEPTH": "8", "WHOLE": "8"},
             SINGLE | {"MODULI": "8", "DEPTH": "8", "WHOLE": "8"},
         ),
+        most_shared=True,
     ),
-    "ozaki_commit": Kernel("ozaki_commit.cu", "ozaki_commit"),
+    "ozaki_commit": Kernel("ozaki_commit.cu", "ozaki_commit", most_shared=True),
     "rate_int8": Kernel("calibrate.cu", "rate_int8", ({},)),
 }
 
@@ -178,7 +195,11 @@ def load(name: str, instance: tuple[tuple[str, str], ...], device: int) -> Any:
     import cupy
 
     architecture = nearest_architecture(int(cupy.cuda.Device(device).compute_capability))
-    return function(cached_kernel(name, dict(instance), architecture), KERNELS[name].function)
+    loaded = function(cached_kernel(name, dict(instance), architecture), KERNELS[name].function)
+    if KERNELS[name].most_shared:
+        driver = cupy.cuda.driver
+        driver.funcSetAttribute(loaded.ptr, driver.CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, 100)
+    return loaded
 
 
 def cached_kernel(name: str, instance: Mapping[str, str], architecture: int) -> bytes:

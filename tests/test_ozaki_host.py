@@ -9,6 +9,7 @@ from reference import apply_op
 
 import qsim_ozaki._cpu as _cpu
 from qsim_ozaki import cuda_ozaki, moduli
+from qsim_ozaki.cuda_ozaki_pipeline import FINISHED, Lanes, Pipeline, Wgmma, pipeline
 from qsim_ozaki.ops import Kind, Op
 
 pytestmark = pytest.mark.skipif(straight_host.compiler() is None, reason="no C++ compiler")
@@ -25,7 +26,7 @@ def host():
 
 def block_on(host, rng, targets, whole, fixed=None, count=COUNT):
     matrix = random_unitary(rng, 1 << len(targets))
-    return matrix, cuda_ozaki.EmulatedBlock(host, matrix, targets, fixed or {}, count, whole)
+    return matrix, cuda_ozaki.EmulatedBlock(host, matrix, targets, fixed or {}, count, Pipeline(whole, 8))
 
 
 def output_place(c, whole):
@@ -100,7 +101,11 @@ def test_operands_and_sums_are_those_of_the_cpu(host, rng, whole):
         assert np.array_equal(out[p].T, reduced), p
 
 
-def both_ways(host, rng, targets, num_qubits, whole, instance):
+def how(columns):
+    return Pipeline(columns, encode_depth=8)
+
+
+def both_ways(host, rng, targets, num_qubits, whole, instance, how=how):
     """Amplitudes and checks by `ozaki_reconstruct` and `ozaki_commit`, and by `ozaki_finish`."""
     matrix = random_unitary(rng, 1 << len(targets))
     dtype = np.complex128 if instance["REAL"] == "double" else np.complex64
@@ -108,7 +113,7 @@ def both_ways(host, rng, targets, num_qubits, whole, instance):
     state[:: 1 << 5] = 0
     found = []
     for columns in (0, whole):
-        block = cuda_ozaki.EmulatedBlock(host, matrix, targets, {}, COUNT, columns)
+        block = cuda_ozaki.EmulatedBlock(host, matrix, targets, {}, COUNT, how(columns))
         amps = host.cupy.asarray(state.copy())
         found.append((np.array(amps), block.run(amps, instance), amps))
     (_, first, one), (_, second, other) = found
@@ -134,9 +139,9 @@ def test_single_precision_states(host, rng):
     assert np.array_equal(one, other)
 
 
-def test_columns_too_long_to_hold_when_they_are_encoded(host, rng, monkeypatch):
-    monkeypatch.setattr(cuda_ozaki, "WHOLE_DEPTH", {False: 0, True: 0})
-    one, other = both_ways(host, rng, (6, 0, 1, 9, 3, 10, 4), 12, 16, {"REAL": "double"})
+def test_columns_too_long_to_hold_when_they_are_encoded(host, rng):
+    short = lambda columns: Pipeline(columns, encode_depth=0)  # noqa: E731
+    one, other = both_ways(host, rng, (6, 0, 1, 9, 3, 10, 4), 12, 16, {"REAL": "double"}, short)
     assert "ozaki_scale" in host.launched
     assert np.array_equal(one, other)
 
@@ -186,11 +191,14 @@ def test_entries_are_stored_without_bank_conflicts(columns, quarter):
 
 
 def test_choice_of_the_write_back_is_a_table(host, rng):
-    matrix = random_unitary(rng, 8)
-    assert set(cuda_ozaki.WHOLE_COLUMNS) == set(cuda_ozaki.FINISHED)
-    for columns in cuda_ozaki.FINISHED.values():
+    for rows, (columns, most) in FINISHED.items():
         assert columns in (8, 16)
-    for rows, columns in cuda_ozaki.FINISHED.items():
         assert 16 * columns * ((1 << rows) + 32 // columns) + 8192 <= 227 << 10  # of shared memory a block may have
-    block = cuda_ozaki.EmulatedBlock(host, matrix, (0, 1, 2), {}, COUNT)
-    assert block.whole_columns == cuda_ozaki.WHOLE_COLUMNS[7]
+        assert pipeline(rows, most).columns == columns
+        assert pipeline(rows, most + 1).columns == 0
+    assert pipeline(11, 9).columns == 0
+    block = cuda_ozaki.EmulatedBlock(host, random_unitary(rng, 8), (0, 1, 2), {}, COUNT)
+    assert block.how == pipeline(7, COUNT)
+    small = type(host)(architecture=86)
+    block = cuda_ozaki.EmulatedBlock(small, random_unitary(rng, 8), (0, 1, 2), {}, COUNT, Pipeline(64, 8))
+    assert (block.whole_columns, block.how.encode_depth) == (0, 4)

@@ -1,16 +1,21 @@
 // ozaki_wgmma.cu -- ozaki_product.cu's product by the warpgroup instructions of Hopper.
 // Arrays     as in ozaki_product.cu
-// Launch     288 threads: two warpgroups that multiply and a warp that copies; any grid of whole clusters (grid-stride over tiles)
+// Launch     two warpgroups that multiply, and with QSIM_COPIER a warp that copies; any grid of whole clusters (grid-stride over tiles).
+//            Without that warp a thread of the second warpgroup copies, and every part of the multiprocessor has registers left
 // Work       2 K operations an entry and plane: bound by the tensor cores
 // Layout     a tile is 128 rows x 256 columns, a warpgroup's part 64 x 256. The operands' rows are the 128-byte swizzle that the
 //            instruction reads, so that a step of K is one bulk copy an operand; blocks of a cluster have the same columns and
-//            copy a share of them to all
+//            copy a share of them to all. The second warpgroup is QSIM_LEAD steps behind the first, whose reductions then run
+//            beside its products
 // Exactness  sums below 2^27 in INT32; residues are exact
 // Source     PTX ISA, wgmma.m64n256k32 .s8 and its matrix descriptor
 #include "ozaki.cuh"
 
-constexpr int kCluster = QSIM_CLUSTER;  // blocks one below the other, 1 or 2
-constexpr int kStages = 4, kThreads = 288, kConsumers = 8;  // warps that multiply
+constexpr int kCluster = QSIM_CLUSTER;  // blocks one below the other: 1, 2 or 4
+constexpr int kStages = QSIM_STAGES;    // with 3, a block of another kernel has room beside this one's
+constexpr int kLead = QSIM_LEAD;        // 0: both warpgroups in step. At most K / kDepth, and below kStages
+constexpr int kConsumers = 8;           // warps that multiply
+constexpr int kMostThreads = 384;       // of which registers would suffice: those that the products need, and no more
 constexpr unsigned kMatrixBytes = kTileRows * kDepth, kColumnBytes = kTileColumns * kDepth, kStageBytes = kMatrixBytes + kColumnBytes;
 
 struct Product {
@@ -120,11 +125,15 @@ __device__ __forceinline__ void reduce_block(const int (&acc)[128], const Modulu
 
 __device__ __forceinline__ void sync_group(int group) { asm volatile("bar.sync %0, 128;" ::"r"(group + 1) : "memory"); }
 
+// Barrier 3 or 4 in turn, tile by tile: the first warpgroup is never two tiles ahead, since 2 K / kDepth + kLead > kStages.
+__device__ __forceinline__ void tell_follower(unsigned turn) { asm volatile("bar.arrive %0, 256;" ::"r"(turn + 3) : "memory"); }
+__device__ __forceinline__ void wait_for_leader(unsigned turn) { asm volatile("bar.sync %0, 256;" ::"r"(turn + 3) : "memory"); }
+
 extern "C" __global__ void
 #if QSIM_CLUSTER > 1
 __cluster_dims__(QSIM_CLUSTER, 1, 1)
 #endif
-__launch_bounds__(kThreads, 1)
+__launch_bounds__(kMostThreads, 1)
 ozaki_wgmma(const signed char* __restrict__ matrix, const signed char* __restrict__ columns, signed char* __restrict__ out,
             const __grid_constant__ Product product, const __grid_constant__ Scheme scheme) {
     extern __shared__ __align__(1024) signed char shared[];
@@ -143,35 +152,43 @@ ozaki_wgmma(const signed char* __restrict__ matrix, const signed char* __restric
 
     const int blocks = product.depth_blocks;
     const index_t across = 1ull << product.column_bits, down = 1ull << product.row_bits;
+    // Copies the next step of K, of this tile or the next; one thread.
+    index_t load_tile = blockIdx.x;
+    int load_block = 0;
+    unsigned load_stage = 0, load_parity = 1;
+    auto load = [&] {
+        if (load_tile >= product.num_tiles) return false;
+        const Place place(load_tile, product);
+        const index_t step = place.plane * blocks + load_block;
+        const unsigned to = base + load_stage * kStageBytes, barrier = full + 8 * load_stage;
+        wait_barrier(empty + 8 * load_stage, load_parity);
+        expect_bytes(barrier, kStageBytes);
+        copy_bulk(to, matrix + (step * down + place.row) * kMatrixBytes, kMatrixBytes, barrier);
+        // each block copies its share of the columns, to all
+        const unsigned share = kColumnBytes / kCluster, at = rank * share;
+        const signed char* from = columns + (step * across + place.column) * kColumnBytes + at;
+        if (kCluster > 1) copy_bulk_to_all(to + kMatrixBytes + at, from, share, barrier);
+        else copy_bulk(to + kMatrixBytes, from, share, barrier);
+        if (++load_stage == kStages) load_stage = 0, load_parity ^= 1;
+        if (++load_block == blocks) load_block = 0, load_tile += gridDim.x;
+        return true;
+    };
     if (warp == kConsumers) {
-        if (lane == 0) {
-            unsigned stage = 0, parity = 1;
-            for (index_t tile = blockIdx.x; tile < product.num_tiles; tile += gridDim.x) {
-                const Place place(tile, product);
-                for (int block = 0; block < blocks; ++block) {
-                    const index_t step = place.plane * blocks + block;
-                    const unsigned to = base + stage * kStageBytes, barrier = full + 8 * stage;
-                    wait_barrier(empty + 8 * stage, parity);
-                    expect_bytes(barrier, kStageBytes);
-                    copy_bulk(to, matrix + (step * down + place.row) * kMatrixBytes, kMatrixBytes, barrier);
-                    // each block copies its share of the columns, to all
-                    const unsigned share = kColumnBytes / kCluster, at = rank * share;
-                    const signed char* from = columns + (step * across + place.column) * kColumnBytes + at;
-                    if (kCluster > 1) copy_bulk_to_all(to + kMatrixBytes + at, from, share, barrier);
-                    else copy_bulk(to + kMatrixBytes, from, share, barrier);
-                    if (++stage == kStages) stage = 0, parity ^= 1;
-                }
-            }
-        }
+        if (lane == 0)
+            while (load()) {}
     } else {
-        unsigned stage = 0, parity = 0;
+        unsigned stage = 0, parity = 0, turn = 0;
         const int group = warp >> 2;
         const unsigned part = group * 64 * kDepth, staging = base + kStages * kStageBytes + group * kOutBlock;
+        const bool copies = !QSIM_COPIER && threadIdx.x == 128;
+        if (copies)
+            for (int s = 0; s < kStages; ++s) load();
         for (index_t tile = blockIdx.x; tile < product.num_tiles; tile += gridDim.x) {
             int acc[128];
 #pragma unroll
             for (int i = 0; i < 128; ++i) acc[i] = 0;
             unsigned last = 0;
+            if (kLead > 0 && group == 1) wait_for_leader(turn);
             for (int block = 0; block < blocks; ++block) {
                 wait_barrier(full + 8 * stage, parity);
                 const index_t a = descriptor(base + stage * kStageBytes + part), b = descriptor(base + stage * kStageBytes + kMatrixBytes);
@@ -179,12 +196,18 @@ ozaki_wgmma(const signed char* __restrict__ matrix, const signed char* __restric
 #pragma unroll
                 for (int k = 0; k < 4; ++k) multiply(acc, a + 2 * k, b + 2 * k, block | k);
                 asm volatile("wgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 1;" ::: "memory");
-                if (block > 0 && lane < kCluster) arrive(empty + 8 * last, lane);  // its products are done
+                if (kLead > 0 && group == 0 && block == kLead - 1) tell_follower(turn);
+                if (block > 0) {  // the products of the step before are done
+                    if (lane < kCluster) arrive(empty + 8 * last, lane);
+                    if (copies) load();
+                }
                 last = stage;
                 if (++stage == kStages) stage = 0, parity ^= 1;
             }
             asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
             if (lane < kCluster) arrive(empty + 8 * last, lane);
+            if (copies) load();
+            turn ^= 1;
             const Place place(tile, product);
             const bool leader = (threadIdx.x & 127) == 0;
             if (leader) asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
