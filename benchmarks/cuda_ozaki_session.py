@@ -3,12 +3,12 @@
 usage: cuda_ozaki_session.py OUT.json [PART ...]
        cuda_ozaki_session.py --part PART LINES.jsonl
 
-Parts, in order: compile, layers, written_back, faults, times_26, times_27, times_28, auto, hadamard, founding, ncu.
+Parts, in order: compile, layers, written_back, faults, pipeline, times_26, times_27, times_28, auto, hadamard,
+founding, ncu.
 Every part is a process; OUT.json is written after each, and what a part that is stopped had found stays. Needs CuPy and
 this package installed; without platformdirs, compiled kernels are kept in /tmp.
 """
 
-import csv
 import importlib.util
 import json
 import os
@@ -16,7 +16,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
@@ -28,22 +27,26 @@ if importlib.util.find_spec("platformdirs") is None:  # for this process and tho
     sys.path.append(str(stand_in))
     os.environ["PYTHONPATH"] = os.pathsep.join([str(stand_in), *filter(None, [os.environ.get("PYTHONPATH")])])
 
+import cuda_ozaki_profile
+import cuda_ozaki_ways
 import numpy as np
+from cuda_ozaki_inputs import BITS_34, COUNTS, DOUBLE, PARITY, SINGLE, build_all, haar_on, random_amps
 
-from qsim_ozaki import choose, cost, cuda_calibrate, cuda_founding, cuda_ozaki, founding, jit, moduli
-from qsim_ozaki.bench_blocks import BITS_34, timer
+from qsim_ozaki import choose, cost, cuda_calibrate, cuda_founding, founding, jit, moduli
+from qsim_ozaki.bench_blocks import timer
 from qsim_ozaki.bench_gemm import GemmOptions
-from qsim_ozaki.cuda_ozaki import FINISHED, EmulatedBlock
+from qsim_ozaki.cuda_ozaki import EmulatedBlock
+from qsim_ozaki.cuda_ozaki_pipeline import FINISHED, Pipeline
 from qsim_ozaki.engine import select
 from qsim_ozaki.ops import DenseBlock, Kind, Op, Prediction
 from qsim_ozaki.ops import Path as Arithmetic
 
-DOUBLE = {"REAL": "double"}
 SECONDS = {
     "compile": 60,
     "layers": 30,
-    "written_back": 30,
+    "written_back": 60,
     "faults": 30,
+    "pipeline": 90,
     "times_26": 80,
     "times_27": 30,
     "times_28": 40,
@@ -54,11 +57,6 @@ SECONDS = {
 }
 CHECK_QUBITS, FAULT_QUBITS = 20, 14
 FAULT_GROUPS, FAULTS_PER_GROUP = 20, 50
-PARITY = 16  # from 7 qubits to 12
-CHUNKS = (23, 22, 21)  # log2 of the amplitudes of a chunk; the first is the default
-COUNTS = (PARITY, BITS_34, 15)  # 15: what earlier times were measured with
-PROFILED = ("SpeedOfLight", "ComputeWorkloadAnalysis", "MemoryWorkloadAnalysis", "Occupancy", "WarpStateStats")
-METRICS = "gpu__time_duration.sum,l1tex__data_bank_conflicts_pipe_lsu.sum"
 
 
 class Lines:
@@ -74,58 +72,29 @@ class Lines:
         print("  ".join(f"{k}={v:.4g}" if isinstance(v, float) else f"{k}={v}" for k, v in values.items()), flush=True)
 
 
-def haar_on(engine, k, seed=1):
-    """A Haar-random matrix, drawn on the device."""
-    cupy = engine.cupy
-    generator = cupy.random.default_rng(seed)
-    size = 1 << k
-    q, r = cupy.linalg.qr(generator.standard_normal((size, size)) + 1j * generator.standard_normal((size, size)))
-    phases = cupy.diag(r)
-    return (q * (phases / abs(phases))).get()
-
-
-def random_amps(engine, n, dtype=np.complex128):
-    """A random state, made on the device."""
-    cupy = engine.cupy
-    amps = cupy.empty(1 << n, dtype)
-    real = np.float64 if dtype == np.complex128 else np.float32
-    part = min(1 << n, 1 << 25)
-    for first in range(0, 1 << n, part):
-        values = cupy.random.standard_normal(2 * part, dtype=real) * real((2 << n) ** -0.5)
-        amps[first : first + part] = values.view(dtype)
-    return amps
-
-
 def compile_all(engine, lines):
     """Every instance that the other parts need, on all cores."""
-    wanted = [("ozaki_naive", {}), ("founding_naive", {"CRT": "0"}), ("hadamard_tf32", {}), ("ozaki_scale", DOUBLE)]
-    wanted += [("ozaki_commit", DOUBLE), ("ozaki_matrix", DOUBLE), ("ozaki_product", {"RAW": "1"})]
+    wanted = [("ozaki_naive", {}), ("founding_naive", {"CRT": "0"}), ("hadamard_tf32", {}), ("ozaki_matrix", DOUBLE)]
+    wanted += [(name, real) for name in ("ozaki_scale", "ozaki_commit") for real in (DOUBLE, SINGLE)]
+    wanted += [("ozaki_product", {"RAW": "1"})]
     wanted += [("ozaki_founding", instance) for instance in jit.KERNELS["ozaki_founding"].instances]
     wanted += [("dense_block", {"K": str(k)}) for k in range(4, 10)]
-    for order in sorted({0, *FINISHED.values()}):
+    reals = [(DOUBLE, count) for count in COUNTS] + [(SINGLE, BITS_34)]
+    for order in sorted({0, *(columns for columns, _ in FINISHED.values())}):
         whole = {"WHOLE": str(order)}
         wanted += [("ozaki_product", {"RAW": "0"} | whole)]
-        if engine.architecture == 90:
-            wanted += [("ozaki_wgmma", {"CLUSTER": cluster} | whole) for cluster in "12"]
-        for count in COUNTS:
-            counted = {"MODULI": str(count)} | whole
-            wanted.append(("ozaki_residues", DOUBLE | counted))
-            wanted += [("ozaki_encode", DOUBLE | counted | {"DEPTH": depth}) for depth in "1248"]
-    for count in COUNTS:
-        wanted.append(("ozaki_reconstruct", {"MODULI": str(count)}))
-        for k, columns in FINISHED.items():
-            instance = DOUBLE | {"MODULI": str(count), "DEPTH": str(1 << k - 7), "WHOLE": str(columns)}
-            wanted.append(("ozaki_finish", instance))
-
-    def build(job):
-        name, instance = job
-        if engine.architecture in jit.KERNELS[name].architectures:
-            jit.cached_kernel(name, instance, engine.architecture)
-
-    start = time.perf_counter()
-    with ThreadPoolExecutor(16) as pool:
-        list(pool.map(build, wanted))
-    lines.add(part="compile", instances=len(wanted), seconds=time.perf_counter() - start)
+        wanted += [("ozaki_wgmma", Pipeline().wgmma.instance(depth) | whole) for depth in (1, 2)]
+        for real, count in reals:
+            counted = real | {"MODULI": str(count)} | whole
+            wanted.append(("ozaki_residues", counted))
+            wanted += [("ozaki_encode", counted | {"DEPTH": depth}) for depth in "1248"]
+    wanted += [("ozaki_reconstruct", {"MODULI": str(count)}) for count in COUNTS]
+    for real, count in reals:
+        for k, (columns, _) in FINISHED.items():
+            counted = real | {"MODULI": str(count), "DEPTH": str(1 << k - 7), "WHOLE": str(columns)}
+            wanted.append(("ozaki_finish", counted))
+    seconds = build_all(engine, wanted)
+    lines.add(part="compile", instances=len(wanted), seconds=seconds)
 
 
 def layers(engine, lines):
@@ -164,7 +133,7 @@ def exact_error(engine, block, amps, before, numbers):
 
 def some_columns(engine, block, amps, n, k, rng):
     """Numbers of a few columns, and their amplitudes."""
-    numbers = np.sort(rng.integers(0, 1 << n - max(k, 7), max(6 >> max(k - 10, 0), 1)))  # a host takes long
+    numbers = np.sort(rng.integers(0, 1 << n - max(k, 7), max(6 >> max(k - 8, 0), 1)))  # a host takes long
     index = block.row_offset.astype(np.int64)[:, None] | engine.cupy.asarray(
         block._column_offsets(numbers).astype(np.int64)
     )
@@ -174,7 +143,7 @@ def some_columns(engine, block, amps, n, k, rng):
 def written_back(engine, lines):
     """One kernel against two, bit for bit, at every size it is built for, at random targets."""
     rng, n = np.random.default_rng(3), CHECK_QUBITS
-    for k, columns in FINISHED.items():
+    for k, (columns, _) in FINISHED.items():
         for count in COUNTS:
             for dtype, real in ((np.complex128, "double"), (np.complex64, "float")):
                 if real == "float" and count != BITS_34:
@@ -183,8 +152,8 @@ def written_back(engine, lines):
                 targets = tuple(int(q) for q in rng.permutation(n)[:k])
                 start = random_amps(engine, n, dtype)
                 found, checks = [], []
-                for whole in (0, columns):
-                    block, amps = EmulatedBlock(engine, matrix, targets, {}, count, whole), start.copy()
+                for how in (Pipeline(), Pipeline(columns, 8)):
+                    block, amps = EmulatedBlock(engine, matrix, targets, {}, count, how), start.copy()
                     checks.append(block.run(amps, {"REAL": real}))
                     found.append(amps)
                 numbers, before = some_columns(engine, block, start, n, k, rng)
@@ -203,8 +172,8 @@ def faults(engine, lines):
         count, k, n = int(rng.choice(COUNTS[:2])), int(rng.choice([7, 8])), FAULT_QUBITS
         matrix = haar_on(engine, k, group)
         targets = tuple(int(q) for q in rng.permutation(n)[:k])
-        whole = FINISHED[k] if group % 2 else 0
-        block, start = EmulatedBlock(engine, matrix, targets, {}, count, whole), random_amps(engine, n)
+        how = Pipeline(FINISHED[k][0], 8) if group % 2 else Pipeline()
+        block, start = EmulatedBlock(engine, matrix, targets, {}, count, how), random_amps(engine, n)
         expected = start.copy()
         EmulatedBlock(engine, matrix, targets, {}, PARITY).run(expected, DOUBLE)
         for _ in range(FAULTS_PER_GROUP):
@@ -240,7 +209,7 @@ def one_time(engine, block, amps, where, rng):
 
 
 def times(n, engine, lines):
-    """Every line of the acceptance table: library, native, emulated with both write-backs; errors beside the bound."""
+    """Every line of the acceptance table: library, native, emulated; errors beside the bound."""
     rng, cupy, clock = np.random.default_rng(5), engine.cupy, timer(engine)
     amps = random_amps(engine, n)
     for k in (8, 9, 10, 11, 12, 7, 6, 5, 4, 3, 13) if n == 26 else range(8, 13):
@@ -254,13 +223,10 @@ def times(n, engine, lines):
             product()
             line["library_ms"] = 1e3 * float(np.median([clock(product) for _ in range(3)]))
         for count in COUNTS if k < 12 else (moduli.num_moduli_for(None, k), BITS_34):
-            for whole in dict.fromkeys((0, FINISHED.get(max(k, 7), 0))):
-                for chunk in CHUNKS if whole and n == 26 else CHUNKS[:1]:
-                    cuda_ozaki.CHUNK_AMPS = 1 << chunk
-                    block = EmulatedBlock(engine, matrix, targets, {}, count, whole)
-                    found = one_time(engine, block, amps, (n, k), rng)
-                    lines.add(**line, moduli=count, columns=whole, chunk=chunk, **found)
-                    del block
+            block = EmulatedBlock(engine, matrix, targets, {}, count)
+            found = one_time(engine, block, amps, (n, k), rng)
+            lines.add(**line, moduli=count, columns=block.whole_columns, **found)
+            del block
         del on_device, by_columns
         cupy.get_default_memory_pool().free_all_blocks()
 
@@ -325,33 +291,18 @@ def forms(engine, lines):
 
 def kernels_once(engine, _lines):
     """One block of each kind, for the profiler."""
-    amps = random_amps(engine, 24)
-    for k in (8, 10):
-        matrix = haar_on(engine, k)
-        for count in COUNTS:
-            for whole in (0, FINISHED[k]):
-                EmulatedBlock(engine, matrix, tuple(range(5, 5 + k)), {}, count, whole).run(amps, DOUBLE)
+    cuda_ozaki_profile.kernels_once(engine)
 
 
 def ncu(_engine, lines):
-    """Nsight Compute's figures of the main kernels: pipes, bandwidth, conflicts, occupancy."""
-    command = ["ncu", "--clock-control", "none", "--csv", "--page", "details", "--print-details", "all"]
-    command += [word for name in PROFILED for word in ("--section", name)]
-    command += ["--metrics", METRICS, "--kernel-name", "regex:ozaki_.*", "--launch-count", "60"]
-    command += [sys.executable, __file__, "--part", "kernels_once", str(lines.path.with_suffix(".none"))]
-    out = subprocess.run(command, capture_output=True, text=True, check=False)
-    rows = list(csv.DictReader(line for line in out.stdout.splitlines() if line.startswith('"')))
-    if not rows:
-        lines.add(part="ncu", failed=(out.stdout + out.stderr)[-600:])
-    launches = {}
-    for row in rows:
-        figures = launches.setdefault((row["ID"], row["Kernel Name"], row["Grid Size"]), {})
-        figures[row["Metric Name"]] = f"{row['Metric Value']} {row['Metric Unit']}".strip()
-    seen = set()
-    for (_, name, grid), figures in launches.items():
-        if (name, grid) not in seen:
-            seen.add((name, grid))
-            lines.add(part="ncu", kernel=name, grid=grid, **figures)
+    """Nsight Compute's figures of the main kernels."""
+    command = [sys.executable, __file__, "--part", "kernels_once", str(lines.path.with_suffix(".none"))]
+    cuda_ozaki_profile.profile(command, lines)
+
+
+def ways(engine, lines):
+    """Ways to run chunks beside each other, bit for bit and in turn."""
+    cuda_ozaki_ways.compare(engine, lines)
 
 
 PARTS = {
@@ -359,6 +310,7 @@ PARTS = {
     "layers": layers,
     "written_back": written_back,
     "faults": faults,
+    "pipeline": ways,
     "times_26": partial(times, 26),
     "times_27": partial(times, 27),
     "times_28": partial(times, 28),

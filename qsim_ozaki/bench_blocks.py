@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from qsim_ozaki import cuda_founding, founding
 from qsim_ozaki.cuda_calibrate import clock
 from qsim_ozaki.cuda_ozaki import EmulatedBlock
+from qsim_ozaki.cuda_ozaki_pipeline import Pipeline
 from qsim_ozaki.engine import select
 from qsim_ozaki.experiment import Timer, Trial, Variant, wall_seconds
 from qsim_ozaki.founding import Form
@@ -114,13 +115,13 @@ class BlockMap:
         step = DenseBlock(self.op, Arithmetic.OZAKI, count)
         return self.by_steps(name, "34 bits" if count == BITS_34 else "double", [step])
 
-    def emulated_on_gpu(self, count: int, whole_columns: int) -> Variant:
+    def emulated_on_gpu(self, count: int, how: Pipeline) -> Variant:
         """The emulated block with a given write-back."""
         state = self.engine.load(self.vector, "double")
-        block = EmulatedBlock(self.engine, self.matrix, self.targets, {}, count, whole_columns)
-        how = f"one kernel for {whole_columns} columns" if whole_columns else "two kernels"
+        block = EmulatedBlock(self.engine, self.matrix, self.targets, {}, count, how)
+        kernels = f"one kernel for {how.columns} columns" if how.columns else "two kernels"
         return Variant(
-            f"emulated, written back by {how}",
+            f"emulated, written back by {kernels}",
             "34 bits" if count == BITS_34 else "double",
             lambda: block.run(state.amps, {"REAL": "double"}),
             lambda numbers: self.amplitudes(state, numbers),

@@ -20,7 +20,7 @@ import qsim_ozaki._cpu as _cpu
 from qsim_ozaki import founding, moduli
 from qsim_ozaki.bench_blocks import BITS_34, BlockMap, haar, make_engine, random_vector
 from qsim_ozaki.cpu_calibrate import processor
-from qsim_ozaki.cuda_ozaki import FINISHED
+from qsim_ozaki.cuda_ozaki_pipeline import FINISHED, Pipeline
 from qsim_ozaki.errors import OptionError
 from qsim_ozaki.experiment import Experiment, Line, Variant, environment, now, renamed
 
@@ -142,9 +142,9 @@ def variants(block: BlockMap, only: tuple[str, ...]) -> list[Variant]:
         out.append(block.native())
     if "emulated" in only and block.on_gpu:
         for count in counts(size):
-            out.append(block.emulated_on_gpu(count, 0))
+            out.append(block.emulated_on_gpu(count, Pipeline()))
             if max(size, 7) in FINISHED:
-                out.append(block.emulated_on_gpu(count, FINISHED[max(size, 7)]))
+                out.append(block.emulated_on_gpu(count, Pipeline(FINISHED[max(size, 7)][0], 8)))
     elif "emulated" in only:
         name = f"emulated {_cpu.ozaki_isa()}, in place"
         out += [block.emulated(count, name) for count in counts(size)]

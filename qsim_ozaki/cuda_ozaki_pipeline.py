@@ -1,6 +1,7 @@
 """How the chunks of an emulated block run on a GPU: which kernels, in which streams, in what order.
 
-In: the block's size, its number of moduli. Out: a `Pipeline`, and `Lanes` that launch by it. It knows no kernel's arguments.
+In: the block's size, its number of moduli. Out: a `Pipeline`, and `Lanes` that launch by it. It knows no kernel's
+arguments.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from reference import apply_op
 
 import qsim_ozaki._cpu as _cpu
 from qsim_ozaki import cuda_ozaki, moduli
-from qsim_ozaki.cuda_ozaki_pipeline import FINISHED, Lanes, Pipeline, Wgmma, pipeline
+from qsim_ozaki.cuda_ozaki_pipeline import FINISHED, Pipeline, pipeline
 from qsim_ozaki.ops import Kind, Op
 
 pytestmark = pytest.mark.skipif(straight_host.compiler() is None, reason="no C++ compiler")
