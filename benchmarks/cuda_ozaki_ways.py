@@ -51,6 +51,8 @@ def ways(k, count):
     }
     if k == 8:
         del found["fours"]  # there are two tiles below each other
+        found["beside, narrow"] = (Pipeline(8, 2, wgmma=BESIDE), True)  # ozaki_finish has room too
+        found["beside, narrow, shorter"] = (Pipeline(8, 2, 1 << 22, wgmma=BESIDE), True)
     return found
 
 

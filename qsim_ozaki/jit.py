@@ -126,6 +126,8 @@ KERNELS: dict[str, Kernel] = {
         (
             DOUBLE | {"MODULI": "15", "DEPTH": "1", "WHOLE": "16"},
             DOUBLE | {"MODULI": "9", "DEPTH": "2", "WHOLE": "16"},
+            DOUBLE | {"MODULI": "9", "DEPTH": "2", "WHOLE": "8"},
+            DOUBLE | {"MODULI": "16", "DEPTH": "2", "WHOLE": "8"},
             DOUBLE | {"MODULI": "16", "DEPTH": "8", "WHOLE": "8"},
             SINGLE | {"MODULI": "8", "DEPTH": "8", "WHOLE": "8"},
         ),

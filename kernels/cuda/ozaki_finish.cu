@@ -13,17 +13,18 @@ constexpr int kThreads = kSize * kColumns > 4096 ? 512 : 256;
 constexpr int kStepRows = kThreads / kWords, kSteps = kSize / kStepRows;
 constexpr int kStride = kSize + 8 / kWords;  // of a column: the words of the rows that a quarter of a warp stores lie in distinct banks
 constexpr int kWarps = kThreads / 32;
+// A block of 32 KiB has room beside ozaki_wgmma, in 80 registers; otherwise two fill a multiprocessor, or one.
+constexpr int kResident = kSize * kColumns <= 2048 ? 3 : kThreads == 512 ? 1 : 2;
 constexpr int kAtOnce = 9;  // moduli whose words are on their way at a time: more spill
 static_assert(kColumns == 8 || kColumns == 16, "a block's columns are a quarter of a group of 64 or half of one");
 static_assert(kSteps >= 1 && kSize % kStepRows == 0, "a step of all threads is part of a column");
 
-extern "C" __global__ void __launch_bounds__(kThreads, kThreads == 512 ? 1 : 2)
+extern "C" __global__ void __launch_bounds__(kThreads, kResident)
 ozaki_finish(const signed char* __restrict__ residues, const double* __restrict__ weights, amp_t* __restrict__ state,
              const index_t* __restrict__ places, const index_t* __restrict__ column_offset, const index_t* __restrict__ row_offset,
              const ColumnRecord* __restrict__ records, index_t* __restrict__ report, const __grid_constant__ Columns columns,
              const __grid_constant__ Scheme scheme) {
     extern __shared__ __align__(16) double2 tile[];  // [column][row]
-    __shared__ double2 found[kWarps][kColumns];
     __shared__ int exponents[kColumns];
     const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
     const unsigned first = blockIdx.x * kColumns, across = columns.row_stride / kTileColumns;
@@ -31,7 +32,6 @@ ozaki_finish(const signed char* __restrict__ residues, const double* __restrict_
     const int word = lane % kWords, slot = lane / kWords & 7;
     const int row8 = warp * (4 / kWords) + lane / (8 * kWords);  // of the thread's first row, in eights
     const int row_in_8 = (slot ^ 2 * quarter) & 7;
-    double2 sum[4] = {};
 #pragma unroll 1
     for (int step = 0; step < kSteps; ++step) {
         const int row = 8 * (row8 + step * (kStepRows / 8)) + row_in_8;
@@ -50,30 +50,26 @@ ozaki_finish(const signed char* __restrict__ residues, const double* __restrict_
             for (int t = 0; t < kAtOnce; ++t)
                 if (first_modulus + t < kModuli) sums.add(words[2 * t], words[2 * t + 1], scheme.moduli[first_modulus + t]);
         }
-        const double weight = __ldg(weights + row);
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
             const double re = scaled_fraction(sums.re_high[i], sums.re_low[i], scheme);
             const double im = scaled_fraction(sums.im_high[i], sums.im_low[i], scheme);
             tile[(word + kWords * i) * kStride + row] = make_double2(re, im);
-            sum[i].x += weight * re;
-            sum[i].y += weight * im;
         }
-    }
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-#pragma unroll
-        for (int mask = kWords; mask < 32; mask *= 2) {
-            sum[i].x += __shfl_xor_sync(~0u, sum[i].x, mask);
-            sum[i].y += __shfl_xor_sync(~0u, sum[i].y, mask);
-        }
-        if (lane < kWords) found[warp][word + kWords * i] = sum[i];
     }
     __syncthreads();
-    if (threadIdx.x < kColumns) {
+    for (int c = warp; c < kColumns; c += kWarps) {  // sums only here: in the steps before they would take registers
         double re = 0, im = 0;
-        for (int w = 0; w < kWarps; ++w) re += found[w][threadIdx.x].x, im += found[w][threadIdx.x].y;
-        exponents[threadIdx.x] = judge(records[first + threadIdx.x], re, im, columns.first + first + threadIdx.x, report, scheme);
+#pragma unroll 4
+        for (int r = lane; r < kSize; r += 32) {
+            const double weight = __ldg(weights + r);
+            const double2 y = tile[c * kStride + r];
+            re += weight * y.x;
+            im += weight * y.y;
+        }
+#pragma unroll
+        for (int mask = 1; mask < 32; mask *= 2) re += __shfl_xor_sync(~0u, re, mask), im += __shfl_xor_sync(~0u, im, mask);
+        if (lane == 0) exponents[c] = judge(records[first + c], re, im, columns.first + first + c, report, scheme);
     }
     __syncthreads();
     // places are those of 256 threads: the upper half of 512 takes every other block of rows
