@@ -9,11 +9,13 @@ from random_ops import random_state, random_unitary
 from reference import apply_op
 
 from qsim_ozaki import cuda_ozaki, cuda_ozaki_tables, moduli, ozaki
+from qsim_ozaki.cuda_ozaki_pipeline import Pipeline, Wgmma
 from qsim_ozaki.engine import select
 from qsim_ozaki.errors import CapacityError, EngineError
 from qsim_ozaki.ops import DenseBlock, Kind, Op, Path
 
 MODULI = moduli.complex_moduli(moduli.MAX_MODULI)
+FORMS = (Wgmma(), Wgmma(lead=2), Wgmma(lead=2, cluster=4), Wgmma(lead=2, copier=0), Wgmma(3, 1, copier=0))
 
 
 @pytest.fixture(scope="module")
@@ -86,9 +88,9 @@ def gpu():
         pytest.skip(str(error))
 
 
-def block_on(gpu, rng, targets, num_moduli, fixed=None):
+def block_on(gpu, rng, targets, num_moduli, fixed=None, how=None):
     matrix = random_unitary(rng, 1 << len(targets))
-    return matrix, cuda_ozaki.EmulatedBlock(gpu, matrix, targets, fixed or {}, num_moduli)
+    return matrix, cuda_ozaki.EmulatedBlock(gpu, matrix, targets, fixed or {}, num_moduli, how)
 
 
 def in_order(out, planes, size, columns):
@@ -107,7 +109,7 @@ def place_of(column):
 @pytest.mark.cuda
 def test_sums_and_residues_of_the_tensor_cores_are_the_naive_ones(gpu, rng):
     size, count, columns = 256, 3, 512
-    _, block = block_on(gpu, rng, tuple(range(8)), count)
+    _, block = block_on(gpu, rng, tuple(range(8)), count, how=Pipeline())
     cupy, planes = gpu.cupy, 2 * count
     matrix = cupy.asarray(rng.integers(-120, 121, planes * size * size).astype(np.int8))
     operand = cupy.asarray(rng.integers(-120, 121, planes * size * columns).astype(np.int8))
@@ -128,10 +130,37 @@ def test_sums_and_residues_of_the_tensor_cores_are_the_naive_ones(gpu, rng):
     residues = np.array(
         [[[moduli.balanced(int(v), MODULI[p // 2]) for v in r[:64]] for r in sums[p, :40]] for p in range(planes)]
     )
-    for kernel in ("ozaki_product", "ozaki_wgmma") if gpu.architecture == 90 else ("ozaki_product",):
+    forms = [("ozaki_product", Wgmma())]
+    forms += [("ozaki_wgmma", form) for form in FORMS] if gpu.architecture == 90 else []
+    for kernel, form in forms:
+        block.how = Pipeline(wgmma=form)
         out = cupy.full(naive.size, -99, np.int8)
         block.multiply(operand, out, columns, kernel)
-        assert np.array_equal(in_order(out.get(), planes, size, columns)[:, :40, :64], residues), kernel
+        assert np.array_equal(in_order(out.get(), planes, size, columns)[:, :40, :64], residues), (kernel, form)
+
+
+@pytest.mark.cuda
+def test_chunks_on_any_streams_give_the_same_bits(gpu, rng):
+    """Many short chunks, from a caller's stream that has work before and after the block."""
+    cupy, targets, n = gpu.cupy, (3, 0, 7, 11, 5, 8, 1, 14, 9), 19
+    matrix, start = random_unitary(rng, 1 << 9), cupy.asarray(random_state(rng, n))
+    hows = [Pipeline(columns, 2, 1 << 17, streams) for columns in (0, 8) for streams in (1, 2, 3)]
+    hows += [Pipeline(columns, 2, 1 << 17, wgmma=form) for columns in (0, 8) for form in FORMS]
+    expected = None
+    for how in hows:
+        block = cuda_ozaki.EmulatedBlock(gpu, matrix, targets, {}, 9, how)
+        assert len(block.chunks(n).records) == 4
+        for turn in range(5):
+            with cupy.cuda.Stream(non_blocking=turn % 2 == 0) as stream:
+                amps = cupy.zeros_like(start)
+                amps += start
+                redone, _ = block.run(amps, {"REAL": "double"})
+                found = amps.copy()
+                amps.fill(0)
+            stream.synchronize()
+            expected = found if expected is None else expected
+            assert redone == 0, (how, turn)
+            assert (found == expected).all(), (how, turn)
 
 
 @pytest.mark.cuda

@@ -134,6 +134,18 @@ def test_one_kernel_writes_back_what_two_do(host, rng, targets, num_qubits, whol
     assert host.launched[-1] == "ozaki_finish"
 
 
+def test_chunks_take_turns_with_the_workspaces(host, rng):
+    targets, n = (6, 0, 1, 9, 3, 10, 4), 17
+    matrix, state = random_unitary(rng, 1 << 7), random_state(rng, n)
+    block = cuda_ozaki.EmulatedBlock(host, matrix, targets, {}, COUNT, Pipeline(16, 8, 1 << 15))
+    assert len(block.chunks(n).records) == 4
+    amps = host.cupy.asarray(state.copy())
+    assert block.run(amps, {"REAL": "double"})[0] == 0
+    expected = apply_op(state, Op(Kind.UNITARY, targets, matrix))
+    columns = np.abs(np.array(amps) - expected)
+    assert np.max(columns) <= float(moduli.error_bound(COUNT, 7))
+
+
 def test_single_precision_states(host, rng):
     one, other = both_ways(host, rng, (6, 0, 1, 9, 3, 10, 4), 12, 16, {"REAL": "float"})
     assert np.array_equal(one, other)
