@@ -76,7 +76,7 @@ def compile_all(engine, lines):
     """Every instance that the other parts need, on all cores."""
     wanted = [("ozaki_naive", {}), ("founding_naive", {"CRT": "0"}), ("hadamard_tf32", {}), ("ozaki_matrix", DOUBLE)]
     wanted += [(name, real) for name in ("ozaki_scale", "ozaki_commit") for real in (DOUBLE, SINGLE)]
-    wanted += [("ozaki_product", {"RAW": "1"})]
+    wanted += [("ozaki_product", {"RAW": "1"}), ("ozaki_clear", {})]
     wanted += [("ozaki_founding", instance) for instance in jit.KERNELS["ozaki_founding"].instances]
     wanted += [("dense_block", {"K": str(k)}) for k in range(4, 10)]
     reals = [(DOUBLE, count) for count in COUNTS] + [(SINGLE, BITS_34)]

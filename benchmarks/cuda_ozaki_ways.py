@@ -90,7 +90,13 @@ def instances():
                 if how.columns:
                     wanted.append(("ozaki_finish", counted | {"DEPTH": str(depth)}))
                 out.update({(name, *sorted(kind.items())): (name, kind) for name, kind in wanted})
-    return [*out.values(), ("ozaki_scale", DOUBLE), ("ozaki_commit", DOUBLE), ("ozaki_matrix", DOUBLE)]
+    return [
+        *out.values(),
+        ("ozaki_clear", {}),
+        ("ozaki_scale", DOUBLE),
+        ("ozaki_commit", DOUBLE),
+        ("ozaki_matrix", DOUBLE),
+    ]
 
 
 def one_size(engine, lines, start, loaded, k, count, names):

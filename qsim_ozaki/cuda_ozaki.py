@@ -236,7 +236,8 @@ class EmulatedBlock:
             blocks = num_columns >> WHOLE_BITS
             self.engine.launch("ozaki_encode", kind | {"DEPTH": str(depth)}, blocks, threads, args, shared_bytes)
             return
-        records.fill(0)
+        parts = records.size // 16  # whole: a workspace's columns are a multiple of 256
+        self._launch("ozaki_clear", {}, parts // THREADS, (records, np.uint64(parts)))
         args = (amps, offsets, row_offset, self.check_row, records, columns)
         self._launch("ozaki_scale", instance, max(num_columns * depth >> 5, depth), args)
         args = (amps, self.places, offsets, row_offset, records, operand, columns, self.scheme)

@@ -74,6 +74,7 @@ KERNELS: dict[str, Kernel] = {
         tuple(a for a in ARCHITECTURES if a >= 90),
     ),
     "hadamard_tf32": Kernel("hadamard_tf32.cu", "hadamard_tf32", ({},)),
+    "ozaki_clear": Kernel("ozaki_scale.cu", "ozaki_clear", ({},), most_shared=True),
     "ozaki_scale": Kernel("ozaki_scale.cu", "ozaki_scale", most_shared=True),
     "ozaki_residues": Kernel(
         "ozaki_residues.cu",

@@ -1,7 +1,7 @@
 // ozaki_scale.cu -- per column of a state, at any target qubits: the scale of its amplitudes, and what its check must find.
 // Arrays     state amp_t[2^n]; row_offset uint64[K], column_offset uint64[num_columns]: places in the state, from the launch's base on;
 //            check_row double2[K]; records ColumnRecord[num_columns], zero at the start
-// Launch     one block of 256 threads per 32 columns and 128 rows, columns fastest
+// Launch     one block of 256 threads per 32 columns and 128 rows, columns fastest; ozaki_clear: any grid of any blocks
 // Work       16 B read and 10 flop an amplitude: bound by memory
 // Exactness  sums in FP64, in an order that differs from run to run: a scale has room for it
 #include "ozaki.cuh"
@@ -46,4 +46,9 @@ ozaki_scale(const amp_t* __restrict__ state, const index_t* __restrict__ column_
     __syncthreads();
     if (last && warp == 0 && column < columns.num_columns)
         records[column].exponent = scale_exponent(__ldcg(&records[column].square), __ldcg(&records[column].rescued));
+}
+
+// Zeros before a launch: a library's fill would not share a multiprocessor with blocks that want its cache as shared memory.
+extern "C" __global__ void __launch_bounds__(256) ozaki_clear(ulonglong2* records, index_t num_parts) {
+    for (index_t i = (index_t)blockIdx.x * blockDim.x + threadIdx.x; i < num_parts; i += (index_t)gridDim.x * blockDim.x) records[i] = {0, 0};
 }
