@@ -26,6 +26,8 @@ NEW = (
     "beside, shorter",
     "beside, three streams",
     "beside, whole",
+    "beside, narrow",
+    "beside, narrow, shorter",
 )
 BEHIND, FOURS = Wgmma(lead=2), Wgmma(lead=2, cluster=4)
 
