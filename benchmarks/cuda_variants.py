@@ -51,16 +51,16 @@ class Variant:
 VARIANTS = {
     "product": Variant("as the package has it"),
     "no pairs": Variant("no matrices by tensor cores", names=((cuda_straight, "has_pairs", lambda *_: False),)),
-    "fewer pairs": Variant("only for more work", names=((cuda_pairs, "LEAST_WORTH", 12.5),)),
+    "more pairs": Variant("for less work", names=((cuda_pairs, "LEAST_GAIN", 0.0),)),
     "three registers": Variant("8 amplitudes a thread, 512 threads", shape={"register_qubits": 3}),
-    "short": Variant("passes cut at 4500 instructions", names=((cuda_straight, "MAX_INSTRUCTIONS", 4500),)),
-    "long": Variant("passes cut at 9000 instructions", names=((cuda_straight, "MAX_INSTRUCTIONS", 9000),)),
-    "tile of 13": Variant(
-        "tiles of 13 qubits, one block of 1024 threads",
-        shape={"tile_qubits": 13},
-        names=((cuda_straight, "ROOM", dict.fromkeys(cuda_straight.ROOM, 232448)),),
-        blocks=1,
-        plans="tile13",
+    "short": Variant("passes cut at 6500 instructions", names=((cuda_straight, "MAX_INSTRUCTIONS", 6500),)),
+    "long": Variant("passes cut at 14000 instructions", names=((cuda_straight, "MAX_INSTRUCTIONS", 14000),)),
+    "tile of 11": Variant(
+        "tiles of 11 qubits, four blocks of 128 threads",
+        shape={"tile_qubits": 11},
+        names=((cuda_straight, "ROOM", dict.fromkeys(cuda_straight.ROOM, 57344)),),
+        blocks=4,
+        plans="tile11",
     ),
 }
 

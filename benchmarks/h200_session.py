@@ -108,7 +108,7 @@ def pack(folder):
     from qsim_ozaki.plan import PlanOptions, plan
 
     folder.mkdir(parents=True, exist_ok=True)
-    devices = {"moves": H200, "still": replace(H200, moves_qubits=False), "tile13": replace(H200, tile_qubits=13)}
+    devices = {"moves": H200, "tile11": replace(H200, tile_qubits=11)}
     plans, variants = {}, {}
     for n in WIDTHS:
         for name, circuit in circuits(n):

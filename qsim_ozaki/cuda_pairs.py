@@ -17,7 +17,8 @@ from qsim_ozaki.ops import ComplexArray
 
 # FP64 instructions an amplitude that an item costs in registers, the phases that come with it included.
 COSTS = {"rotate": 3.2, "hadamard": 2.0, "flip": 0.5}
-LEAST_WORTH = 9.0  # a block takes the time of 8 instructions an amplitude
+BLOCK_COST = 8.0  # of one block
+LEAST_GAIN = 3.0  # below, registers do as well: fewer exchanges and shorter code count too
 HADAMARD = np.array([[SQRT_HALF, SQRT_HALF], [SQRT_HALF, -SQRT_HALF]], complex)
 FLIP = np.array([[0, 1], [1, 0]], complex)
 
@@ -71,19 +72,22 @@ def best_pair(todo: Sequence[Item], registers: int, tile: Sequence[int], line_qu
     for item in todo:
         wanted |= item.mixed
     free = [q for q in tile if wanted & ~registers & 1 << q]
-    found: tuple[float, tuple[int, ...]] = (LEAST_WORTH, ())
+    found: tuple[float, tuple[int, ...]] = (LEAST_GAIN, ())
     for a, b in combinations(free, 2):
         if (tile.index(a) - tile.index(b)) % line_qubits:
-            worth = _worth(todo, registers, 1 << a | 1 << b)
-            if worth > found[0]:
-                found = worth, (a, b)
+            gain = _gain(todo, registers, 1 << a | 1 << b)
+            if gain > found[0]:
+                found = gain, (a, b)
     return found[1]
 
 
-def _worth(todo: Sequence[Item], registers: int, pair: int) -> float:
-    """FP64 instructions that the pair's own items of a phase would cost in registers."""
+def _gain(todo: Sequence[Item], registers: int, pair: int) -> float:
+    """FP64 instructions that the pair's own items of a phase would cost in registers, less those of their blocks.
+
+    Phases between one of the two and another qubit end a block.
+    """
     mixed = used = 0
-    worth = 0.0
+    gain, closed = 0.0, True
     for item in todo:
         own = inside(item, pair)
         blocked = item.mixed & (mixed | used) or item.used & mixed
@@ -91,8 +95,11 @@ def _worth(todo: Sequence[Item], registers: int, pair: int) -> float:
             mixed |= item.mixed
             used |= item.used
         elif own:
-            worth += COSTS.get(item.kind, 4.0 * (1 << len(item.qubits)) - 4)
-    return worth
+            gain += COSTS.get(item.kind, 4.0 * (1 << len(item.qubits)) - 4) - BLOCK_COST * closed
+            closed = False
+        elif item.used & pair and item.used & ~pair:
+            closed = True
+    return gain
 
 
 def _on_pair(item: Item, pair: tuple[int, int]) -> ComplexArray:

@@ -146,10 +146,11 @@ class _Packer:
                 if isinstance(first, Phases):
                     self._phases(first.terms, phase.registers)
                 else:
+                    assert isinstance(first, Item), "the interpreter knows no blocks on pairs"
                     self._item(first, phase.registers)
             work = work[taken:]
 
-    def _rotations(self, work: list[Item | Phases], registers: tuple[int, ...]) -> int:
+    def _rotations(self, work: Sequence[object], registers: tuple[int, ...]) -> int:
         """One operator for the rotations at the head of ``work`` if they cover most registers; how many it took."""
         tangents = dict.fromkeys(registers, 0.0)
         scale = 1.0

@@ -113,12 +113,15 @@ def _schedule(todo: list[Item], last: list[Item], registers: int, frame: Frame, 
         todo = _absorb(todo, pending)
         if not todo:
             break
-        chosen = _choose(todo, tile, count, lines if not phases else 0)
+        pair: tuple[int, ...] = ()
+        if style.pairs and phases:
+            pair = best_pair(todo[:WINDOW], 0, tile, frame.line_qubits)
+        chosen = _choose(todo, tile, count, _mask(pair) if phases else lines)
         if not phases and chosen & lines:
             phases.append(Phase(_fill(0, tile, count, lines)))
-        phase = Phase(_fill(chosen, tile, count, lines))
-        if style.pairs and phases:
-            phase.pair = best_pair(todo[:WINDOW], _mask(phase.registers), tile, frame.line_qubits)
+        phase = Phase(_fill(chosen, tile, count, lines | _mask(pair)))
+        if not _mask(phase.registers) & _mask(pair):
+            phase.pair = pair
         todo = _run(phase, todo, pending, _mask(tile), style.lazy)
         phases.append(phase)
     if not phases:

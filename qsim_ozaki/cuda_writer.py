@@ -98,38 +98,13 @@ class Writer:
             self.last_table = next(reversed([*tables]), self.last_table)
         layouts = places(self.frame, phases)
         offsets = [self._put(layouts[i].offsets(self.frame, stored=i == last)) for i in (0, last)]
-        for i, phase in enumerate(phases):
-            self.place = layouts[i]
-            if i:
-                within = str(layouts[i - 1].warps == layouts[i].warps).lower()
-                self._say(f"slot = exchange<Layout{i - 1}, Layout{i}, {within}>(a, tile, slot);")
-            if i == last:
-                # others may still read what the last exchange brought
-                wait = "__syncwarp" if layouts[0].warps == layouts[last].warps else "__syncthreads"
-                self._say(f"{wait}();" if i else "")
-                self._say("fetch_rest<Body>(tile, args);")
-                self._say("const index_t to = offset_of_thread(tile.tables, kOffsetOut);")
-            self._work(phase)
+        self._all(phases, layouts)
         records = self._records()
         if 8 * (len(self.values) + len(self.masks)) > MAX_CONSTANT_BYTES:
             raise NotStraightError(f"{len(self.values)} constants")
         table = self._put(np.frombuffer(self.chosen, np.uint64)) if self.chosen else 0
-        sizes = {
-            "TILE": len(self.tile.qubits),
-            "CONSTANTS": max(len(self.values), 1),
-            "MASKS": max(len(self.masks), 1),
-            "PHASES": 2 * len(self.records) * self.shape.amp_bytes,
-            "TABLES": len(self.chosen),
-        }
-        names = ("kOffsetIn", "kOffsetOut", "kRecords", "kTables")
-        numbers = {f"unsigned {name}": at for name, at in zip(names, [*offsets, records, table], strict=True)} | {
-            "int kTilePhases": len(self.records),
-            "bool kScaled": str(self.scale != 1).lower(),
-        }
         return StraightProgram(
-            source=kernel_source(
-                sizes, [slots_struct(i, x, self.frame, self.shape) for i, x in enumerate(layouts)], numbers, self.lines
-            ),
+            source=self._source(layouts, [*offsets, records, table]),
             tables=np.concatenate(self.words),
             stride_in=tuple(1 << q for q in layouts[0].registers),
             stride_out=tuple(1 << self.frame.stored_at(q) for q in layouts[-1].registers),
@@ -142,6 +117,38 @@ class Writer:
             tile_phases=len(self.records),
             table_bytes=len(self.chosen),
         )
+
+    def _all(self, phases: list[Phase], layouts: list[Place]) -> None:
+        """Statements of all phases."""
+        last = len(phases) - 1
+        for i, phase in enumerate(phases):
+            self.place = layouts[i]
+            if i:
+                within = str(layouts[i - 1].warps == layouts[i].warps).lower()
+                self._say(f"slot = exchange<Layout{i - 1}, Layout{i}, {within}>(a, tile, slot);")
+            if i == last:
+                # others may still read what the last exchange brought
+                wait = "__syncwarp" if layouts[0].warps == layouts[last].warps else "__syncthreads"
+                self._say(f"{wait}();" if i else "")
+                self._say("fetch_rest<Body>(tile, args);")
+                self._say("const index_t to = offset_of_thread(tile.tables, kOffsetOut);")
+            self._work(phase)
+
+    def _source(self, layouts: list[Place], tables: list[int]) -> str:
+        sizes = {
+            "TILE": len(self.tile.qubits),
+            "CONSTANTS": max(len(self.values), 1),
+            "MASKS": max(len(self.masks), 1),
+            "PHASES": 2 * len(self.records) * self.shape.amp_bytes,
+            "TABLES": len(self.chosen),
+        }
+        names = ("kOffsetIn", "kOffsetOut", "kRecords", "kTables")
+        numbers = {f"unsigned {name}": at for name, at in zip(names, tables, strict=True)} | {
+            "int kTilePhases": len(self.records),
+            "bool kScaled": str(self.scale != 1).lower(),
+        }
+        structs = [slots_struct(i, layout, self.frame, self.shape) for i, layout in enumerate(layouts)]
+        return kernel_source(sizes, structs, numbers, self.lines)
 
     def _say(self, line: str) -> None:
         self.lines.append(line)
