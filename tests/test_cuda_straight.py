@@ -99,21 +99,22 @@ def check(programs, ops, state, precision, folder, **options):
 
 
 @needs_compiler
-@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize(("precision", "pairs"), [("double", False), ("double", True), ("single", False)])
 @pytest.mark.parametrize("seed", range(3))
-def test_sources_do_what_their_ops_do(tmp_path, rng, precision, seed):
+def test_sources_do_what_their_ops_do(tmp_path, rng, precision, pairs, seed):
     n = 15
     size = int(rng.integers(3, SHAPES[precision].tile_qubits + 1))
     tile = tuple(sorted(int(q) for q in rng.permutation(n)[:size]))
     ops = straight_ops(rng, n, tile, 25)
     swaps = random_swaps(rng, tile)
-    programs = cuda_straight.straight(Tile(tile, (), swaps), ops, n, precision)
+    programs = cuda_straight.straight(Tile(tile, (), swaps), ops, n, precision, pairs)
     check(programs, [*ops, *swap_ops(swaps)], random_state(rng, n), precision, tmp_path, early=(0, 4, 8)[seed])
 
 
 @needs_compiler
+@pytest.mark.parametrize("pairs", [False, True], ids=["registers", "pairs"])
 @pytest.mark.parametrize("family", ["brick", "trotter", "qft", "cores", "chain"])
-def test_circuit_families_on_the_host(tmp_path, rng, family):
+def test_circuit_families_on_the_host(tmp_path, rng, family, pairs):
     n, tile = 15, (0, 1, 2, *range(6, 15))
     ops = {
         "brick": lambda: list(brick(rng, tile, 3)),
@@ -123,10 +124,33 @@ def test_circuit_families_on_the_host(tmp_path, rng, family):
         "chain": lambda: list(chain(rng, tile, 3, n)),
     }[family]()
     swaps = {"brick": ((0, 9), (1, 10), (2, 11)), "trotter": ((1, 6),)}.get(family, ())
-    programs = cuda_straight.straight(Tile(tile, (), swaps), ops, n, "double")
+    programs = cuda_straight.straight(Tile(tile, (), swaps), ops, n, "double", pairs)
+    assert ("pair_block" in programs[0].source) == (pairs and family in ("brick", "cores"))
     assert {"trotter": "times_chosen", "qft": "phases[", "chain": "times_chosen"}.get(family, "") in programs[-1].source
     assert {"brick": "times_mirrored", "cores": "core4_by"}.get(family, "") in programs[0].source
     check(programs, [*ops, *swap_ops(swaps)], random_state(rng, n), "double", tmp_path)
+
+
+@needs_compiler
+def test_pairs_take_every_kind_of_item(tmp_path, rng):
+    """Hadamards, flips with and without control, rotations, phases and matrices in one block, the other qubits at rest."""
+    n, tile, (a, b) = 15, tuple(range(12)), (4, 9)
+    x = np.array([1, 0])
+    for first, second in ((a, b), (b, a)):
+        ops = [
+            Op(Kind.UNITARY, (q,), random_unitary(rng, 2)) for _ in range(12) for q in (5, 6, 7, 8)
+        ]  # of the load's phase
+        for _ in range(3):
+            ops += [Op(Kind.HADAMARD, (first,), EMPTY), Op(Kind.UNITARY, (first, second), random_unitary(rng, 4))]
+            ops += [Op(Kind.PERMUTATION, (first,), np.ones(2, complex), (second,), c, x) for c in (1, 0)]
+            ops += [Op(Kind.PERMUTATION, (second,), np.ones(2, complex), permutation=x)]
+            ops += [Op(Kind.DIAGONAL, (first, second), np.exp(1j * rng.uniform(0, 6, 4)))]
+            ops += [Op(Kind.UNITARY, (second,), random_unitary(rng, 2), (first,), 1)]
+        programs = cuda_straight.straight(Tile(tile), ops, n, "double", True)
+        assert sum(p.source.count("pair_block(") for p in programs) == 1
+        folder = tmp_path / str(first)
+        folder.mkdir()
+        check(programs, ops, random_state(rng, n), "double", folder)
 
 
 @needs_compiler
@@ -172,10 +196,13 @@ def test_a_heavy_pass_is_cut_and_zero_qubits_leave_out_tiles(tmp_path, rng, monk
     check(programs, [*ops, *swap_ops(swaps)], state, "double", tmp_path)
 
 
-def test_equal_structure_is_equal_source(rng):
+@pytest.mark.parametrize("pairs", [False, True])
+def test_equal_structure_is_equal_source(rng, pairs):
     """Angles, matrices and the tile's place are arguments: a sweep compiles nothing."""
     first, second, moved = (
-        cuda_straight.straight(Tile((0, 1, 2, *range(s, s + 9))), [*brick(rng, range(s, s + 9), 4)], 30, "double")
+        cuda_straight.straight(
+            Tile((0, 1, 2, *range(s, s + 9))), [*brick(rng, range(s, s + 9), 4)], 30, "double", pairs
+        )
         for s in (8, 8, 17)
     )
     assert first[0].source == second[0].source == moved[0].source
@@ -195,14 +222,17 @@ def programs_to_compile(precision):
     yield "brick", cuda_straight.straight(Tile(tile), list(brick(rng, range(20, 29), 3)), 30, precision)
     yield "trotter", cuda_straight.straight(Tile(tile), list(trotter(range(20, 29), 2, 30)), 30, precision)
     yield "cores", cuda_straight.straight(Tile(tile), list(cores(rng, tile, 4)), 30, precision)
+    if precision == "double":
+        yield "pairs", cuda_straight.straight(Tile(tile), list(cores(rng, tile, 12)), 30, precision, True)
 
 
+ARCHITECTURES_OF = {"brick": jit.ARCHITECTURES, "pairs": (90,)}
 SOURCES = [
     pytest.param(program.source, precision, arch, id=f"{name}-{precision}-sm_{arch}")
     for precision in PRECISIONS
     for name, programs in programs_to_compile(precision)
     for program in programs
-    for arch in (jit.ARCHITECTURES if name == "brick" else (86, 120))  # other families: test_straight_families.py
+    for arch in ARCHITECTURES_OF.get(name, (86, 120))  # other families: test_straight_families.py
 ]
 
 

@@ -22,7 +22,7 @@ ROWS = [
 ]
 
 
-def heaviest(name, precision):
+def heaviest(name, precision, architecture):
     """The longest program of the family's plan, None where only the interpreter knows its operators."""
     circuit = build(name, NUM_QUBITS).remove_final_measurements(inplace=False)
     (ops,) = lower(circuit).body
@@ -31,7 +31,8 @@ def heaviest(name, precision):
         if isinstance(step, TilePass):
             tile = Tile(step.qubits, step.zero_qubits, step.swaps)
             try:
-                programs += cuda_straight.straight(tile, step.ops, NUM_QUBITS, precision)
+                pairs = cuda_straight.has_pairs(architecture, precision)
+                programs += cuda_straight.straight(tile, step.ops, NUM_QUBITS, precision, pairs)
             except NotStraightError:
                 continue
     return max(programs, key=lambda program: len(program.source), default=None)
@@ -43,7 +44,7 @@ def test_the_heaviest_kernel_compiles_without_spills(name, precision, architectu
         jit.nvrtc()
     except EngineError as error:
         pytest.skip(str(error))
-    program = heaviest(name, precision)
+    program = heaviest(name, precision, architecture)
     if program is None:
         assert name in {"grover", "bernstein_vazirani"}, f"{name} has no straight-line kernel"
         return
