@@ -122,6 +122,19 @@ inline void warp_mma(double (&c)[4], const double (&a)[4], const double (&b)[2])
     __syncwarp();
 }
 
+// The value of another lane of the warp.
+inline double warp_values[32][32];
+inline double shuffle(double value, unsigned from) {
+    double(&values)[32] = warp_values[threadIdx.x / 32];
+    values[threadIdx.x % 32] = value;
+    __syncwarp();
+    const double found = values[from];
+    __syncwarp();
+    return found;
+}
+inline double __shfl_xor_sync(unsigned, double value, int mask) { return shuffle(value, threadIdx.x % 32 ^ mask); }
+inline double __shfl_down_sync(unsigned, double value, int by) { return shuffle(value, std::min(threadIdx.x % 32 + by, 31u)); }
+
 template <class Kernel>
 void launch(int blocks, int threads, Kernel kernel) {
     gridDim.x = blocks, blockDim.x = threads;

@@ -1,7 +1,9 @@
 """The CUDA engine: tables and tile programs against NumPy, and on a GPU what the common engine tests do not reach."""
 
 import weakref
+from functools import partial
 
+import kernels_host
 import numpy as np
 import pytest
 import straight_host
@@ -78,18 +80,39 @@ def test_qft_phases_become_runs(rng):
     assert factors[0] >> 13 & 0x7FF <= 2  # terms
 
 
+def places_of(kind, k, n, rng):
+    """Targets: the lowest, the highest, such that each of the lowest qubits is a target and is none, or random."""
+    order = {
+        "low": list(range(k)),
+        "high": list(range(n - 1, n - k - 1, -1)),
+        "zero": [0, *range(n - k + 1, n)],
+        "one": [1, *range(n - k + 1, n)],
+        "one two": [2, 1, *range(n - k + 2, n)],
+        "two": [*range(4, 3 + k), 2],
+        "zero two": [0, 2, *range(4, 2 + k)],
+        "random": [int(q) for q in rng.permutation(n)[:k]],
+    }[kind]
+    return tuple(int(q) for q in rng.permutation(order))
+
+
+KINDS = ("low", "high", "zero", "one", "one two", "two", "zero two", "random")
+
+
 @pytest.mark.skipif(straight_host.compiler() is None, reason="no C++ compiler")
-@pytest.mark.parametrize("k", [4, 5, 6, 8])
+@pytest.mark.parametrize("k", [4, 5, 6, 7, 8, 9])
 def test_dense_blocks_on_the_host(tmp_path, rng, k):
-    """Tiles in turn, tensor cores emulated: one buffer or two, the matrix read ahead or not."""
-    n = k + cuda_dense.column_bits(k) + 3
-    order = [int(q) for q in rng.permutation(n)]
-    op = Op(Kind.UNITARY, tuple(order[:k]), random_unitary(rng, 1 << k), (order[k],), 1)
-    tables = cuda_dense.dense_tables(op.data, op.targets, {order[k]: 1}, n)
-    assert tables.num_tiles == 4
-    state = random_state(rng, n)
-    got = straight_host.run_dense(tables, k, state, tmp_path)
-    assert np.linalg.norm(got - apply_op(state, op)) <= tolerance(1 << k)
+    """Tiles in turn, tensor cores emulated: one buffer or two, any number of groups, the last tile not full."""
+    shape = cuda_dense.SHAPES[k]
+    n = k + cuda_dense.GROUP_BITS + 1 + (5 if k < 7 else 4 if k == 7 else 3)
+    for kind in KINDS if k in (4, 6) else KINDS[::7] if k < 8 else KINDS[:1]:
+        targets = places_of(kind, k, n, rng)
+        control = next(q for q in rng.permutation(n) if q not in targets)
+        op = Op(Kind.UNITARY, targets, random_unitary(rng, 1 << k), (int(control),), 1)
+        tables = cuda_dense.dense_tables(op.data, op.targets, {int(control): 1}, n, shape.threads)
+        assert tables.num_groups == 1 << (n - k - cuda_dense.GROUP_BITS - 1)
+        state = random_state(rng, n)
+        got = straight_host.run_dense(tables, k, shape, state, tmp_path)
+        assert np.linalg.norm(got - apply_op(state, op)) <= tolerance(1 << k), (targets, control)
 
 
 def test_a_widened_matrix_acts_alike(rng):
@@ -115,58 +138,32 @@ def test_angles_are_exact_where_phases_are():
     np.testing.assert_array_equal(cuda_lower.phases_of(angles), [1, 1j, -1, -1j])
 
 
-@pytest.mark.parametrize("k", [4, 5, 6, 7])
-def test_dense_tables_describe_the_product(rng, k):
-    """Twin of dense_block.cu: load by places, multiply by fragments, store by row and column offsets."""
-    n = k + cuda_dense.column_bits(k) + 2
-    order = [int(q) for q in rng.permutation(n)]
-    targets, fixed = order[:k], {order[k]: 1}
-    matrix, state = random_unitary(rng, 1 << k), random_state(rng, n)
-    tables = cuda_dense.dense_tables(matrix, targets, fixed, n)
-    rows, columns = 1 << k, 1 << cuda_dense.column_bits(k)
-    places = tables.places.astype(np.int64)
-    thread, places = places[:512].reshape(-1, 2), places[512:]
-    iterations = rows * columns // 256
-    iteration, places = places[: 2 * iterations].reshape(-1, 2), places[2 * iterations :]
-    row_offset, column_offset = places[:rows], places[rows:]
-    blocks = rows // 16
-    parts = tables.matrix.view(np.float64).reshape(blocks, blocks, 2, 4, 8, 4, 2)  # m, k, part, i, g, t, half
-    dense = parts.transpose(2, 0, 6, 4, 1, 3, 5).reshape(2, rows, rows)
-    got = state.copy()
-    for tile in range(tables.num_tiles):
-        base = tile
-        for start, length in cuda_program.runs_of([*targets, *fixed, *_columns(targets, fixed, n, k)]):
-            base = (base & ((1 << start) - 1)) | (base >> start << start + length)
-        base |= int(tables.tile["fixed"][0])
-        shared = np.full(tables.shared_bytes // 16 // cuda_dense.buffers(k), np.nan, complex)
-        slot = (thread[:, None, 1] + iteration[None, :, 1]) // 2
-        shared[slot] = state[base + thread[:, None, 0] + iteration[None, :, 0]]
-        x = shared.reshape(rows, -1)[:, :columns]
-        got[base + row_offset[:, None] + column_offset[None, :]] = (dense[0] + 1j * dense[1]) @ x
-    op = Op(Kind.UNITARY, tuple(targets), matrix, tuple(fixed), 1)
-    assert np.linalg.norm(got - apply_op(state, op)) <= tolerance(1)
-
-
-def _columns(targets, fixed, n, k):
-    return [q for q in range(n) if q not in targets and q not in fixed][: cuda_dense.column_bits(k)]
-
-
-def test_parts_of_a_library_product_cover_the_state(rng):
-    n, targets, fixed = 9, (6, 1, 4), {0: 1, 7: 0}
-    index = np.arange(1 << n)
-    acts = (index & 1 == 1) & (index >> 7 & 1 == 0)
-    seen = np.zeros(1 << n, int)
-    for record in cuda_dense.block_parts(targets, fixed, n, 16):
-        e = np.arange(int(record["num_elements"][0]))
-        i = e.copy()
-        runs = record["fixed_runs"][0]
-        for r in range(int(runs["count"])):
-            start, length = int(runs["start"][r]), int(runs["length"][r])
-            i = (i & ((1 << start) - 1)) | (i >> start << start + length)
-        seen[i | int(record["fixed"][0])] += 1
-        row = sum((e >> int(record["target"][0, b]) & 1) << b for b in range(3))
-        assert np.array_equal(row, sum(((i | int(record["fixed"][0])) >> t & 1) << b for b, t in enumerate(targets)))
-    assert np.array_equal(seen, acts.astype(int))
+@pytest.mark.skipif(straight_host.compiler() is None, reason="no C++ compiler")
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize(("n", "k", "part"), [(5, 3, 5), (9, 3, 4), (13, 5, 12), (14, 10, 13)])
+def test_parts_become_matrices_and_return(rng, n, k, part, precision):
+    """Gathered parts hold what a transposition of the state holds; scattered they go back where they were."""
+    dtype, real = (np.complex128, "double") if precision == "double" else (np.complex64, "float")
+    line_qubits = cuda_layout.SHAPES[precision].line_qubits
+    for kind in ("low", "high", "random"):
+        targets = places_of(kind, k, n - 1, rng)
+        control = n - 1
+        state = random_state(rng, n).astype(dtype)
+        tables = cuda_dense.part_tables(targets, {control: 1}, n, 1 << part, line_qubits)
+        columns = [q for q in range(n - 1) if q not in targets]
+        index = cuda_dense.sums([(1 << q, 0) for q in (*columns, *targets)])[:, 0].astype(np.int64) | 1 << control
+        want = state[index].reshape(1 << k, -1)
+        back, start = np.zeros_like(state), 0
+        for number in range(len(tables.parts)):
+            record = tables.parts[number : number + 1]
+            block = np.full((1 << k, tables.num_columns), np.nan, dtype)
+            launch = partial(kernels_host.launch, instance={"REAL": real}, blocks=3, threads=256)
+            launch("block_gather", args=(state, block, tables.places, record))
+            assert np.array_equal(block, want[:, start : start + tables.num_columns]), targets
+            launch("block_scatter", args=(back, block, tables.places, record))
+            start += tables.num_columns
+        assert np.array_equal(back[index], state[index])
+        assert np.count_nonzero(back) == len(index)
 
 
 @pytest.mark.parametrize("num_qubits", [10, 20])

@@ -68,13 +68,6 @@ inline void load_matrices(unsigned (&r)[4], unsigned address) {
     for (int m = 0; m < 4; ++m) std::memcpy(&r[m], shared + (int)all[8 * m + lane / 4].address + 4 * (lane % 4), 4);
 }
 
-inline double shuffle(double value, int from) { return show({nullptr, 0, 0, 0, value})[from].value; }
-inline double __shfl_xor_sync(unsigned, double value, int mask) { return shuffle(value, (int)(threadIdx.x % 32) ^ mask); }
-inline double __shfl_down_sync(unsigned, double value, int by) {
-    const int from = threadIdx.x % 32 + by;
-    return shuffle(value, from < 32 ? from : (int)(threadIdx.x % 32));
-}
-
 inline unsigned shared_address(const void* at) { return (unsigned)(int)((const char*)at - shared); }
 
 struct Copy {
