@@ -66,7 +66,8 @@ class Shape:
 
 
 SHAPES = {
-    int(row["K"]): Shape(*(int(row[name.upper()]) for name in Shape.__slots__)) for row in KERNELS["dense_block"].instances
+    int(row["K"]): Shape(*(int(row[name.upper()]) for name in Shape.__slots__))
+    for row in KERNELS["dense_block"].instances
 }
 
 

@@ -15,7 +15,10 @@ from qsim_ozaki.cuda_layout import SHAPES
 from qsim_ozaki.errors import EngineError
 from qsim_ozaki.ops import ComplexArray
 
-LEAST_PART, LARGEST_PART = 1 << 21, 1 << 26  # amplitudes: 32 MiB in complex128 stay in L2 (H200: 50 MB), 1 GiB fit memory
+LEAST_PART, LARGEST_PART = (
+    1 << 21,
+    1 << 26,
+)  # amplitudes: 32 MiB in complex128 stay in L2 (H200: 50 MB), 1 GiB fit memory
 PART_WORK = 1 << 31  # products of a part, amplitudes times 2^k: 0.3 ms on an H200, so that launches cost nothing
 LEAST_QUBITS_OF_THREE = 7  # memory bounds smaller matrices, whose exact zeros four products keep
 

@@ -59,7 +59,14 @@ WGMMA = (  # of ozaki_wgmma.cu
 )
 # of dense_block.cu, by number of targets; cuda_dense.Shape says what each means and why
 DENSE_MACROS = ("K", "THREADS", "GROUPS", "WARP_GROUPS", "BUFFERS", "PRODUCTS", "BLOCKS")
-DENSE_SHAPES = ("4 128 16 4 2 4 3", "5 128 8 4 2 4 2", "6 128 4 4 2 3 2", "7 256 8 4 1 3 1", "8 256 4 4 1 3 1", "9 256 3 3 1 3 1")
+DENSE_SHAPES = (
+    "4 128 16 4 2 4 3",
+    "5 128 8 4 2 4 2",
+    "6 128 4 4 2 3 2",
+    "7 256 8 4 1 3 1",
+    "8 256 4 4 1 3 1",
+    "9 256 3 3 1 3 1",
+)
 
 KERNELS: dict[str, Kernel] = {
     "tile_exec": Kernel("tile_exec.cu", "tile_exec"),

@@ -133,7 +133,7 @@ inline double shuffle(double value, unsigned from) {
     return found;
 }
 inline double __shfl_xor_sync(unsigned, double value, int mask) { return shuffle(value, threadIdx.x % 32 ^ mask); }
-inline double __shfl_down_sync(unsigned, double value, int by) { return shuffle(value, std::min(threadIdx.x % 32 + by, 31u)); }
+inline double __shfl_down_sync(unsigned, double value, int by) { return shuffle(value, threadIdx.x % 32 + (threadIdx.x % 32 + by < 32 ? by : 0)); }
 
 template <class Kernel>
 void launch(int blocks, int threads, Kernel kernel) {

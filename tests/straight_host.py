@@ -73,15 +73,18 @@ def copy_sources(folder):
 
 def run_dense(tables, k, shape, state, folder, blocks=2):
     """The state after one dense block of ``tables``, laid out by ``shape``."""
-    copy_sources(folder)
-    (folder / "main.cpp").write_text(DENSE_MAIN)
-    command = [compiler(), "-std=c++20", "-O1", "-w", "-pthread", f"-I{HERE}", f"-I{folder}"]
-    command += [f"-DQSIM_{name}={value}" for name, value in shape.macros(k).items()]
-    subprocess.run([*command, str(folder / "main.cpp"), "-o", str(folder / "block")], check=True)
+    if not (folder / "block").exists():
+        copy_sources(folder)
+        (folder / "main.cpp").write_text(DENSE_MAIN)
+        command = [compiler(), "-std=c++20", "-O1", "-w", "-pthread", f"-I{HERE}", f"-I{folder}"]
+        command += [f"-DQSIM_{name}={value}" for name, value in shape.macros(k).items()]
+        subprocess.run([*command, str(folder / "main.cpp"), "-o", str(folder / "block")], check=True)
     state.astype(np.complex128).tofile(folder / "state")
     for name in ("matrix", "places", "tile"):
         getattr(tables, name).tofile(folder / name)
-    subprocess.run([str(folder / "block"), str(min(blocks, -(-tables.num_groups // shape.groups)))], check=True, cwd=folder)
+    subprocess.run(
+        [str(folder / "block"), str(min(blocks, -(-tables.num_groups // shape.groups)))], check=True, cwd=folder
+    )
     return np.fromfile(folder / "state", np.complex128)
 
 
