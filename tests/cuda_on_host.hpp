@@ -99,7 +99,7 @@ inline int __float_as_int(float x) { return bits_as<int>(x); }
 struct Warp {
     double a[16][16], b[16][8];
 };
-inline Warp* warps;
+inline Warp warps[32];
 inline void warp_mma(double (&c)[4], const double2 (&a)[4], const double (&b)[4]) {
     Warp& warp = warps[threadIdx.x / 32];
     const unsigned lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;

@@ -10,6 +10,7 @@
 //            sums S and P are the same and y is real exactly
 // Source     PTX ISA, mma.sync.m16n8k16 .f64 fragment layout; Higham, Accuracy and Stability of Numerical Algorithms, 23.2.4
 #include "common.cuh"
+#include "ozaki_ptx.cuh"
 
 constexpr int kRows = 1 << QSIM_K;
 constexpr int kGroups = QSIM_GROUPS;                   // of 8 columns, in a tile; any number
@@ -133,7 +134,7 @@ dense_block(double2* __restrict__ state, const double2* __restrict__ matrix, con
     };
     const auto fetch_all = [&](int turn, double2* buffer) {
         for (int i = 0; i < kIterations; ++i) fetch(i, turn, buffer);
-        asm volatile("cp.async.commit_group;" ::: "memory");
+        commit_copies();
     };
 
     find_bases(blockIdx.x, 0);
@@ -150,7 +151,7 @@ dense_block(double2* __restrict__ state, const double2* __restrict__ matrix, con
         const double2* own = shared + buffer * kGroups * kGroupSlots;
         if constexpr (kBuffers == 2) fetch_all(next_turn, shared + (buffer ^ 1) * kGroups * kGroupSlots);
         find_bases(tile + 2 * (index_t)gridDim.x, (turn + 2) & 3);
-        asm volatile("cp.async.wait_group %0;" ::"n"(kBuffers - 1) : "memory");
+        wait_copies<kBuffers - 1>();
         __syncthreads();
 
 #pragma unroll 1
@@ -195,7 +196,7 @@ dense_block(double2* __restrict__ state, const double2* __restrict__ matrix, con
                 }
             }
         }
-        if constexpr (kBuffers == 1) asm volatile("cp.async.commit_group;" ::: "memory");
+        if constexpr (kBuffers == 1) commit_copies();
         if constexpr (kBuffers == 2) __syncthreads();  // a tile to come overwrites what other warps may still read
         turn = next_turn;
         buffer ^= kBuffers - 1;
