@@ -1,15 +1,15 @@
-"""Times dense blocks on one GPU under several layouts of the kernel and sizes of a library product's parts, with errors.
+"""Times dense blocks on one GPU under several layouts of the kernel and sizes of a library product's parts.
 
 usage: cuda_dense_variants.py OUT.json [NUM_QUBITS [K ...]]   (28 qubits and k from 3 to 10 if not given)
        cuda_dense_variants.py profile                         (three launches for a profiler to look at)
 The first variant of each k is the package's. Targets are the lowest, the highest and random qubits; one pass is an
-in-place copy of the state. Errors are of 16 columns against extended precision, over the columns' norms in units of
+in-place copy of the state. Errors are of 8 columns against extended precision, over the columns' norms in units of
 2**-53, beside those of the library's product of the same columns. Needs CuPy, not the compiled extension.
 """
 
 import json
 import sys
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +19,7 @@ from qsim_ozaki.cuda_dense import SHAPES, Shape
 from qsim_ozaki.ops import Kind, Op
 
 UNIT = 2.0**-53
-CHECKED_QUBITS, CHECKED_COLUMNS = 18, 16
+CHECKED_QUBITS, CHECKED_COLUMNS = 18, 8
 OTHER_SHAPES = {
     4: (Shape(128, 16, 4, 2, 4, 2), Shape(128, 16, 4, 2, 3, 2)),
     5: (Shape(256, 16, 4, 2, 4, 1), Shape(128, 8, 4, 2, 3, 2)),
@@ -86,6 +86,7 @@ class State:
         self.amps = amps
 
 
+@cache
 def haar(k):
     """A random unitary; a large one is a product of smaller ones, as dense and quicker to draw."""
     rng = np.random.default_rng(k)
@@ -134,26 +135,37 @@ def variants(k):
         yield f"library 2^{part[0]} by {part[1]}", partial(by_library, part=part)
 
 
-def errors(launcher, make, matrix, targets):
-    """Largest errors of a variant and of the library on the same columns, and what is left of exact zeros."""
-    cupy, rng, n = launcher.cupy, np.random.default_rng(5), CHECKED_QUBITS
-    run = make(launcher, matrix, targets, n)
-    before = rng.normal(size=1 << n) + 1j * rng.normal(size=1 << n)
-    state = State(cupy.asarray(before))
-    run(state)
+@cache
+def columns_of(targets):
+    """A random state of few qubits, the indices of its columns, some of them, and their exact products."""
+    rng, n, matrix = np.random.default_rng(5), CHECKED_QUBITS, haar(len(targets))
+    state = rng.normal(size=1 << n) + 1j * rng.normal(size=1 << n)
     rows = cuda_dense.sums([(1 << t, 0) for t in targets])[:, 0].astype(np.int64)
     others = cuda_dense.sums([(1 << q, 0) for q in range(n) if q not in targets])[:, 0].astype(np.int64)
-    index = rows[:, None] | rng.choice(others, CHECKED_COLUMNS, replace=False)[None, :]
-    columns = before[index]
-    exact = matrix.astype(np.clongdouble) @ columns.astype(np.clongdouble)
-    library = cupy.matmul(cupy.asarray(matrix), cupy.asarray(columns)).get()
-    norms = np.linalg.norm(columns, axis=0) * UNIT
-    found = [float(np.max(np.abs(values - exact) / norms)) for values in (state.amps.get()[index], library)]
-    whole = cupy.matmul(cupy.asarray(matrix), cupy.asarray(before[rows[:, None] | others[None, :]]))
-    distance = float(cupy.abs(state.amps[cupy.asarray(rows[:, None] | others[None, :])] - whole).max())
+    index = rows[:, None] | others[None, :]
+    some = rng.choice(len(others), CHECKED_COLUMNS, replace=False)
+    return state, index, some, matrix.astype(np.clongdouble) @ state[index[:, some]].astype(np.clongdouble)
+
+
+@cache
+def rotation(k):
+    """A real orthogonal matrix."""
+    return np.linalg.qr(haar(k).real)[0].astype(complex)
+
+
+def errors(launcher, make, targets):
+    """Largest errors of a variant and of the library on the same columns, and what is left of exact zeros."""
+    cupy, n, k = launcher.cupy, CHECKED_QUBITS, len(targets)
+    before, index, some, exact = columns_of(tuple(targets))
+    state = State(cupy.asarray(before))
+    make(launcher, haar(k), targets, n)(state)
+    after = state.amps.get()[index]
+    library = cupy.matmul(cupy.asarray(haar(k)), cupy.asarray(before[index])).get()
+    norms = np.linalg.norm(before[index[:, some]], axis=0) * UNIT
+    error, other = (float(np.max(np.abs(values[:, some] - exact) / norms)) for values in (after, library))
     real = State(cupy.asarray(before.real.astype(complex)))
-    make(launcher, np.linalg.qr(matrix.real)[0].astype(complex), targets, n)(real)
-    return *found, distance, int(cupy.count_nonzero(real.amps.imag))
+    make(launcher, rotation(k), targets, n)(real)
+    return error, other, float(np.max(np.abs(after - library))), int(cupy.count_nonzero(real.amps.imag))
 
 
 def measure(out, num_qubits, widths):
@@ -182,8 +194,7 @@ def measure(out, num_qubits, widths):
                 for where, targets in places.items()
             }
             worst = [
-                errors(launcher, make, matrix, list(t))
-                for t in (range(k), range(CHECKED_QUBITS - k, CHECKED_QUBITS), near)
+                errors(launcher, make, list(t)) for t in (range(k), range(CHECKED_QUBITS - k, CHECKED_QUBITS), near)
             ]
             error, library, distance, imaginary = (max(column) for column in zip(*worst, strict=True))
             found.append({"k": k, "variant": name, **times, "pass": unit, "error": error, "library_error": library})

@@ -147,25 +147,15 @@ def dense_tables(
     union = sorted(rows + columns)
     exchange = bool({*union[:2]} & {*rows})
     out_rows = [*rows[1:4], rows[0], *rows[4:]] if exchange else rows
-    across = (columns[1], columns[0]) if exchange else (columns[0], columns[1])  # of lane bits 0 and 1 as they store
     slot = slots(union, rows, columns)
     late = rows[threads.bit_length() - 1 - GROUP_BITS :]  # each iteration brings whole rows
     early = [q for q in union if q not in late]
-    lane_rows = [(1 << q, 0) for q in out_rows[:GROUP_BITS]]
-    kept = [(1 << (rows[0] if exchange else across[0]), 0), (1 << across[1], 0), *lane_rows]
-    traded = 1 << across[0] if exchange else 1 << out_rows[3]
-    lanes = sums(kept)[:, 0]
-    # a lane keeps the column of its own number and gets the other's
-    first = lanes + (np.arange(32, dtype=np.uint64) & 1) * np.uint64(traded if exchange else 0)
-    second = first ^ np.uint64(traded)
-    reads = sums([(slot[q], 0) for q in (rows[0], rows[1], columns[2], *across)], np.bitwise_xor)
     places = np.concatenate(
         [
             np.resize(sums([(1 << q, slot[q]) for q in early], np.bitwise_xor), (threads, 2)).reshape(-1),
             sums([(1 << q, 0) for q in late])[:, 0],
             sums([(1 << q, 0) for q in out_rows[4:]])[:, 0],
-            np.stack([first, second], axis=1).reshape(-1),
-            reads[:, 0],
+            *lane_places(rows, out_rows, columns, slot),
         ]
     )
     num_groups = 1 << (num_qubits - len(union) - len(fixed))
@@ -179,6 +169,21 @@ def dense_tables(
     order = [rows.index(q) for q in out_rows]
     by_rows = sorted_matrix(matrix, targets)[sums([(1 << b, 0) for b in order])[:, 0].astype(np.int64)]
     return DenseTables(fragments(by_rows), places, tile, num_groups)
+
+
+def lane_places(
+    rows: Sequence[int], out_rows: Sequence[int], columns: Sequence[int], slot: dict[int, int]
+) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    """Of each lane: the two offsets at which it stores, and the slot at which it reads."""
+    exchange = out_rows is not rows
+    across = (columns[1], columns[0]) if exchange else (columns[0], columns[1])  # of lane bits 0 and 1 as they store
+    order = (rows[0] if exchange else across[0], across[1], *out_rows[:3])
+    lanes = sums([(1 << q, 0) for q in order])[:, 0]
+    traded = np.uint64(1 << (across[0] if exchange else out_rows[3]))
+    # a lane keeps the column of its own number and gets the other's
+    first = lanes + (np.arange(32, dtype=np.uint64) & 1) * traded if exchange else lanes
+    reads = sums([(slot[q], 0) for q in (rows[0], rows[1], columns[2], *across)], np.bitwise_xor)[:, 0]
+    return np.stack([first, first ^ traded], axis=1).reshape(-1), reads
 
 
 def slots(union: Sequence[int], rows: Sequence[int], columns: Sequence[int]) -> dict[int, int]:

@@ -13,14 +13,11 @@ HERE = Path(__file__).parent
 MAIN = """
 #include "cuda_on_host.hpp"
 #include "pass.cu"
-#include <memory>
 int main(int, char** argv) {
     auto state = read<amp_t>("state"), tables = read<amp_t>("tables");
     index_t tickets = 0;
     auto args = read<Args>("args");
     const index_t* words = (const index_t*)tables.data();
-    auto held = std::make_unique<Warp[]>(kThreads / 32);
-    warps = held.get();
     launch(std::atoi(argv[1]), kThreads, [&] { tile_straight(state.data(), words, &tickets, args[0]); });
     std::FILE* file = std::fopen("state", "wb");
     std::fwrite(state.data(), sizeof(amp_t), state.size(), file);

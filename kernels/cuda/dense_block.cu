@@ -6,7 +6,8 @@
 // Layout     a tile is kGroups groups of 2^k rows x 8 columns. Eight neighbours of the state fill one 128-byte row of shared memory,
 //            swizzled so that a quarter warp reads its 4 rows x 2 columns from distinct banks, whichever qubits are targets
 // Exactness  FP64 products summed in FP64, in the tensor core's order. Three products: P = Ar Xr, Q = Ai Xi, S = (Ar + Ai)(Xr + Xi),
-//            y = (P - Q, S - (P + Q)): the real part as by four, the imaginary part to the column's norm; with Ai = 0 and Xi = 0 the
+//            y = (P - Q, S - (P + Q)). Rows of a unitary have norm 1, so each part is off by at most (2^k + 1) 2^-53 (real) and
+//            3 (2^k + 4) 2^-53 (imaginary) of its column's norm; four products: (2^k + 1) 2^-53 both. With Ai = 0 and Xi = 0 the
 //            sums S and P are the same and y is real exactly
 // Source     PTX ISA, mma.sync.m16n8k16 .f64 fragment layout; Higham, Accuracy and Stability of Numerical Algorithms, 23.2.4
 #include "common.cuh"
