@@ -78,7 +78,7 @@ def compile_all(engine, lines):
     wanted += [(name, real) for name in ("ozaki_scale", "ozaki_commit") for real in (DOUBLE, SINGLE)]
     wanted += [("ozaki_product", {"RAW": "1"}), ("ozaki_clear", {})]
     wanted += [("ozaki_founding", instance) for instance in jit.KERNELS["ozaki_founding"].instances]
-    wanted += [("dense_block", {"K": str(k)}) for k in range(4, 10)]
+    wanted += [("dense_block", instance) for instance in jit.KERNELS["dense_block"].instances]
     reals = [(DOUBLE, count) for count in COUNTS] + [(SINGLE, BITS_34)]
     for order in sorted({0, *(columns for columns, _ in FINISHED.values())}):
         whole = {"WHOLE": str(order)}

@@ -53,12 +53,12 @@ CIRCUITS = {
     ("quantum_volume", False): Line(260, 341, 280),
 }
 BLOCKS = {
-    5: Line(1.3, 1.55, 1.3),
-    6: Line(1.8, 2.0, 1.8),
-    7: Line(3.0, 2.88, 2.9),
-    8: Line(5.5, 7.33, 5.2),
-    9: Line(10.5, 13.4, 12),
-    10: Line(20, 28.1, 28),
+    5: Line(1.3, 1.49, 1.2),
+    6: Line(1.8, 2.02, 1.35),
+    7: Line(3.0, 3.48, 2.1),
+    8: Line(5.5, 6.55, 4.1),
+    9: Line(10.5, 11.9, 8.2),
+    10: Line(20, 28.4, 18.8),
 }
 TESTS = " ".join(f"tests/test_{name}.py" for name in ("cuda", "engines", "cuda_ozaki", "founding"))
 # part: (seconds at most, arguments after the interpreter; {data} is the folder, {out} the part's JSON file, {workers}

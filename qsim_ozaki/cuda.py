@@ -17,6 +17,7 @@ from qsim_ozaki import cuda_calibrate, cuda_dense, cuda_measure, jit
 from qsim_ozaki.cost import Device, amplitude_bytes
 from qsim_ozaki.cuda_layout import SHAPES, Tile
 from qsim_ozaki.cuda_ozaki import EmulatedBlock
+from qsim_ozaki.cuda_product import product_launch
 from qsim_ozaki.cuda_stack import MAX_STACK_QUBITS, THREADS, split_rows, stack_tables
 from qsim_ozaki.cuda_tiles import INSTANCES, REPEAT_QUBITS, Compiler, tile_launch
 from qsim_ozaki.engine import ColumnChecks, StackWork, State, available_threads, collapse_masks
@@ -25,7 +26,6 @@ from qsim_ozaki.ops import EMPTY, ComplexArray, DenseBlock, HadamardPass, Kind, 
 
 DTYPES: dict[str, type[np.complexfloating]] = {"double": np.complex128, "single": np.complex64}
 POOLED_BYTES = 64 << 20  # larger states come straight from the driver and go straight back
-PRODUCT_ELEMENTS = 1 << 26  # of one part of a library product: 1 GiB each way in complex128
 CACHED_PROGRAMS = 256
 TABLE_BITS = 11  # of each of the tables that a product state is made of
 
@@ -267,31 +267,16 @@ class CudaEngine:
         fixed = {q: 0 for q in zero_qubits if q not in op.targets}
         fixed |= {c: op.ctrl_state >> b & 1 for b, c in enumerate(op.controls)}
         free = state.kernel_qubits - len(fixed)
-        if not (self._has_tensor_cores(state) and 4 <= k <= 9 and free >= k + cuda_dense.column_bits(k)):
-            return self._product_launch(op.matrix(), op.targets, fixed)
-        tables = cuda_dense.dense_tables(op.matrix(), op.targets, fixed, state.kernel_qubits)
+        if not (self._has_tensor_cores(state) and k in cuda_dense.SHAPES and free >= k + cuda_dense.GROUP_BITS):
+            return product_launch(self, op.matrix(), op.targets, fixed, state.kernel_qubits, state.precision)
+        shape = cuda_dense.SHAPES[k]
+        tables = cuda_dense.dense_tables(op.matrix(), op.targets, fixed, state.kernel_qubits, shape.threads)
         matrix, places = self.cupy.asarray(tables.matrix), self.cupy.asarray(tables.places)
-        blocks = min(tables.num_tiles, cuda_dense.blocks_per_processor(k) * self.num_processors)
+        blocks = min(-(-tables.num_groups // shape.groups), shape.blocks * self.num_processors)
 
         def run(target: CudaState) -> None:
             args = (target.amps, matrix, places, tables.tile)
-            self.launch("dense_block", {"K": str(k)}, blocks, cuda_dense.THREADS, args, tables.shared_bytes)
-
-        return run
-
-    def _product_launch(self, matrix: ComplexArray, targets: Sequence[int], fixed: dict[int, int]) -> Any:
-        """Gather, library product, scatter, part by part through two bounded buffers."""
-
-        def run(target: CudaState) -> None:
-            unitary = self.cupy.asarray(matrix, DTYPES[target.precision])
-            instance = INSTANCES[target.precision]
-            limit = max(PRODUCT_ELEMENTS, 1 << len(targets))
-            for record in cuda_dense.block_parts(targets, fixed, target.kernel_qubits, limit):
-                size = int(record["num_elements"][0])
-                block = self.cupy.empty((1 << len(targets), size >> len(targets)), DTYPES[target.precision])
-                blocks = min(size // 256, 64 * self.num_processors)
-                self.launch("block_gather", instance, blocks, 256, (target.amps, block, record))
-                self.launch("block_scatter", instance, blocks, 256, (target.amps, unitary @ block, record))
+            self.launch("dense_block", shape.macros(k), blocks, shape.threads, args, shape.shared_bytes(k))
 
         return run
 

@@ -5,7 +5,7 @@ In: targets, controls, a matrix. Out: arrays and records as `dense_block.cu` and
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,23 +13,62 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qsim_ozaki.cuda_program import runs_of
+from qsim_ozaki.jit import KERNELS
 from qsim_ozaki.ops import ComplexArray, Kind, Op
 
-THREADS = 256
+GROUP_BITS = 3  # of the columns of a group: those of one product of the tensor cores
+GROUP_COLUMNS = 1 << GROUP_BITS
+MOVED_BITS, MOVING_BITS = 10, 8  # log2 of the elements of a tile of `block_gather.cu`, and of its threads
 RUNS = np.dtype([("count", "u4"), ("start", "u1", 31), ("length", "u1", 32), ("pad", "u1")], align=True)
-DENSE_TILE = np.dtype([("num_tiles", "u8"), ("fixed", "u8"), ("runs", RUNS)], align=True)
-BLOCK = np.dtype(
+DENSE_TILE = np.dtype(
     [
-        ("num_elements", "u8"),
+        ("num_groups", "u8"),
         ("fixed", "u8"),
-        ("num_columns", "u8"),
-        ("num_targets", "u4"),
-        ("target", "u1", 32),
-        ("fixed_runs", RUNS),
-        ("target_runs", RUNS),
+        ("column", "u8"),
+        ("second_slots", "u4"),
+        ("exchange", "u4"),
+        ("runs", RUNS),
     ],
     align=True,
 )
+BLOCK = np.dtype([("num_tiles", "u8"), ("fixed", "u8"), ("tile_size", "u4")], align=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """How `dense_block.cu` lays one width of matrix out; its macros.
+
+    Attributes:
+        threads: of a block.
+        groups: of 8 columns, in a tile. Every tile reads the whole matrix from L2, which delivers about 6.5 TB/s (H200,
+            2026-11): a matrix of 4 MiB (k = 9) wants as many columns as shared memory holds.
+        warp_groups: that a warp multiplies at a time; as many as registers hold the sums of.
+        buffers: tiles in shared memory.
+        products: real products of a complex one. Three where the tensor cores bound the time; four where memory does,
+            for they keep exact zeros of complex states.
+        blocks: that share a processor.
+    """
+
+    threads: int
+    groups: int
+    warp_groups: int
+    buffers: int
+    products: int
+    blocks: int
+
+    def macros(self, k: int) -> dict[str, str]:
+        """The kernel's instance for matrices on ``k`` qubits."""
+        return {"K": str(k)} | {name.upper(): str(getattr(self, name)) for name in self.__slots__}
+
+    def shared_bytes(self, k: int) -> int:
+        """Dynamic shared memory of one block."""
+        return self.buffers * self.groups * (16 * GROUP_COLUMNS << k)
+
+
+SHAPES = {
+    int(row["K"]): Shape(*(int(row[name.upper()]) for name in Shape.__slots__))
+    for row in KERNELS["dense_block"].instances
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +78,7 @@ class DenseTables:
     matrix: ComplexArray
     places: NDArray[np.uint64]
     tile: NDArray[Any]
-    num_tiles: int
-    shared_bytes: int
+    num_groups: int
 
 
 def runs_record(qubits: Sequence[int]) -> NDArray[Any]:
@@ -51,21 +89,6 @@ def runs_record(qubits: Sequence[int]) -> NDArray[Any]:
     for i, (start, length) in enumerate(runs):
         record["start"][i], record["length"][i] = start, length
     return record
-
-
-def column_bits(k: int) -> int:
-    """log2 of a tile's columns, as `dense_block.cu` has it."""
-    return {4: 7, 5: 6, 6: 6, 7: 5, 8: 5, 9: 4}[k]
-
-
-def buffers(k: int) -> int:
-    """Tiles that a block holds, as `dense_block.cu` has it."""
-    return 2 if k <= 5 else 1
-
-
-def blocks_per_processor(k: int) -> int:
-    """Blocks that share a processor, each doing tiles in turn."""
-    return 1 if k >= 8 else 2
 
 
 def widened(op: Op, zero_qubits: Sequence[int], num_qubits: int) -> Op:
@@ -101,67 +124,149 @@ def fragments(matrix: ComplexArray) -> ComplexArray:
     return np.ascontiguousarray(order).reshape(-1, 2).view(np.complex128).reshape(-1)
 
 
-def dense_tables(matrix: ComplexArray, targets: Sequence[int], fixed: dict[int, int], num_qubits: int) -> DenseTables:
+def dense_tables(
+    matrix: ComplexArray, targets: Sequence[int], fixed: dict[int, int], num_qubits: int, threads: int
+) -> DenseTables:
     """Tables of one block.
+
+    Lanes read 4 rows x 2 columns at a time, write 8 neighbours of the state, and store 4 columns x 8 rows. Where one of
+    the two lowest qubits is a row, neighbours are rows: the lowest row then goes to the upper half of the product, and
+    lanes exchange it for a column before they store.
 
     Args:
         matrix: ``(2**k, 2**k)``, k from 4 to 9, index bit 0 is ``targets[0]``.
         targets: distinct qubits.
         fixed: value of each qubit at which the block acts (controls and qubits known to be |0>).
-        num_qubits: width of the state; k, the columns and the fixed qubits must fit.
+        num_qubits: width of the state; k, the columns of a group and the fixed qubits must fit.
+        threads: of a block.
     """
     k = len(targets)
     rows = sorted(targets)
-    columns = [q for q in range(num_qubits) if q not in fixed and q not in rows][: column_bits(k)]
-    assert len(columns) == column_bits(k), f"{num_qubits} qubits are too few for a block of {k} with {len(fixed)} fixed"
+    columns = [q for q in range(num_qubits) if q not in fixed and q not in rows][:GROUP_BITS]
+    assert len(columns) == GROUP_BITS, f"{num_qubits} qubits are too few for a block of {k} with {len(fixed)} fixed"
     union = sorted(rows + columns)
-    stride = 2 * (1 << len(columns)) + 4
-    steps = [(1 << q, (1 << rows.index(q)) * stride if q in rows else (1 << columns.index(q)) * 2) for q in union]
-    low, high = steps[:8], steps[8:]
+    exchange = bool({*union[:2]} & {*rows})
+    out_rows = [*rows[1:4], rows[0], *rows[4:]] if exchange else rows
+    slot = slots(union, rows, columns)
+    late = rows[threads.bit_length() - 1 - GROUP_BITS :]  # each iteration brings whole rows
+    early = [q for q in union if q not in late]
     places = np.concatenate(
         [
-            sums(low).reshape(-1),
-            sums(high).reshape(-1),
-            sums([(1 << q, 0) for q in rows])[:, 0],
-            sums([(1 << q, 0) for q in columns])[:, 0],
+            np.resize(sums([(1 << q, slot[q]) for q in early], np.bitwise_xor), (threads, 2)).reshape(-1),
+            sums([(1 << q, 0) for q in late])[:, 0],
+            sums([(1 << q, 0) for q in out_rows[4:]])[:, 0],
+            *lane_places(rows, out_rows, columns, slot),
         ]
     )
+    num_groups = 1 << (num_qubits - len(union) - len(fixed))
     tile = np.zeros(1, DENSE_TILE)
-    num_tiles = 1 << (num_qubits - len(union) - len(fixed))
-    tile["num_tiles"] = num_tiles
+    tile["num_groups"] = num_groups
     tile["fixed"] = sum(value << q for q, value in fixed.items())
+    tile["column"] = 1 << columns[2]
+    tile["second_slots"] = slot[rows[2]]
+    tile["exchange"] = exchange
     tile["runs"] = runs_record([*union, *fixed])
-    shared_bytes = buffers(k) * (stride << k) * 8
-    return DenseTables(fragments(sorted_matrix(matrix, targets)), places, tile, num_tiles, shared_bytes)
+    order = [rows.index(q) for q in out_rows]
+    by_rows = sorted_matrix(matrix, targets)[sums([(1 << b, 0) for b in order])[:, 0].astype(np.int64)]
+    return DenseTables(fragments(by_rows), places, tile, num_groups)
 
 
-def sums(steps: Sequence[tuple[int, int]]) -> NDArray[np.uint64]:
-    """For each index, the sum of the steps of its set bits, both components."""
+def lane_places(
+    rows: Sequence[int], out_rows: Sequence[int], columns: Sequence[int], slot: dict[int, int]
+) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    """Of each lane: the two offsets at which it stores, and the slot at which it reads."""
+    exchange = out_rows is not rows
+    across = (columns[1], columns[0]) if exchange else (columns[0], columns[1])  # of lane bits 0 and 1 as they store
+    order = (rows[0] if exchange else across[0], across[1], *out_rows[:3])
+    lanes = sums([(1 << q, 0) for q in order])[:, 0]
+    traded = np.uint64(1 << (across[0] if exchange else out_rows[3]))
+    # a lane keeps the column of its own number and gets the other's
+    first = lanes + (np.arange(32, dtype=np.uint64) & 1) * traded if exchange else lanes
+    reads = sums([(slot[q], 0) for q in (rows[0], rows[1], columns[2], *across)], np.bitwise_xor)[:, 0]
+    return np.stack([first, first ^ traded], axis=1).reshape(-1), reads
+
+
+def slots(union: Sequence[int], rows: Sequence[int], columns: Sequence[int]) -> dict[int, int]:
+    """What each qubit of a group adds, by XOR, to a slot of 16 bytes in shared memory.
+
+    The three lowest qubits choose among the 8 slots of a 128-byte line. The two lowest rows and the highest column, by
+    which a quarter warp reads, change these bits as well where they are not among the lowest: to one each that no other
+    of them has, so that 8 lanes read from 8 distinct slots. Rows from the fourth on are plain bits.
+    """
+    lowest = union[:GROUP_BITS]
+    others = sorted(q for q in (*columns, *rows[:GROUP_BITS]) if q not in lowest)
+    others.sort(key=lambda q: q == rows[2])  # the third row highest
+    order = [*lowest, *others, *rows[GROUP_BITS:]]
+    slot = {q: 1 << b for b, q in enumerate(order)}
+    reading = [rows[0], rows[1], columns[2]]
+    free = [1 << b for b, q in enumerate(lowest) if q not in reading]
+    for q in reading:
+        if q not in lowest:
+            slot[q] |= free.pop()
+    return slot
+
+
+def sums(steps: Sequence[tuple[int, int]], add: np.ufunc = np.add) -> NDArray[np.uint64]:
+    """For each index, the steps of its set bits, added up (or combined by another ``add``), both components."""
     index = np.arange(1 << len(steps))
     out = np.zeros((len(index), 2), np.uint64)
     for b, step in enumerate(steps):
-        out += (index >> b & 1).astype(np.uint64)[:, None] * np.array(step, np.uint64)
+        out = add(out, (index >> b & 1).astype(np.uint64)[:, None] * np.array(step, np.uint64))
     return out
 
 
-def block_parts(
-    targets: Sequence[int], fixed: dict[int, int], num_qubits: int, max_elements: int
-) -> Iterator[NDArray[Any]]:
-    """`Block` records that cover the state: each at most ``max_elements`` amplitudes, split over the top columns."""
+@dataclass(frozen=True, slots=True)
+class PartTables:
+    """How parts of a state become matrices of 2^k rows and back.
+
+    Attributes:
+        places: as `block_gather.cu` reads them, the same for every part.
+        parts: one `Block` record each.
+        num_columns: of the matrix of one part.
+    """
+
+    places: NDArray[np.uint64]
+    parts: NDArray[Any]
+    num_columns: int
+
+
+def part_tables(
+    targets: Sequence[int], fixed: dict[int, int], num_qubits: int, max_elements: int, line_qubits: int
+) -> PartTables:
+    """Parts that cover the state, each at most ``max_elements`` amplitudes, split over the top columns.
+
+    Args:
+        targets: distinct qubits; bit b of a row is ``targets[b]``.
+        fixed: value of each qubit at which the block acts.
+        num_qubits: width of the state.
+        max_elements: a power of two, at least one column.
+        line_qubits: log2 of the amplitudes in a 128-byte line.
+    """
     k = len(targets)
     columns = [q for q in range(num_qubits) if q not in fixed and q not in targets]
     held = max(k + len(columns) - (max_elements.bit_length() - 1), 0)
     assert held <= len(columns), f"{max_elements} amplitudes do not hold one column of {1 << k}"
     top = columns[len(columns) - held :]
-    free = [q for q in range(num_qubits) if q not in fixed and q not in top]
-    record = np.zeros(1, BLOCK)
-    record["num_elements"] = 1 << len(free)
-    record["num_columns"] = 1 << (len(free) - k)
-    record["num_targets"] = k
-    record["target"][0, :k] = [free.index(q) for q in targets]
-    record["fixed_runs"] = runs_record([*fixed, *top])
-    record["target_runs"] = runs_record([free.index(q) for q in targets])
+    columns = columns[: len(columns) - held]
+    in_block = {q: 1 << b for b, q in enumerate((*columns, *targets))}
+    free = sorted(in_block)
+    near = {*free[:line_qubits], *columns[:line_qubits]}
+    union = sorted([*near, *(q for q in free if q not in near)][:MOVED_BITS])
+    by_block = sorted(union, key=in_block.__getitem__)
+    slot = {q: 1 << b for b, q in enumerate(union)}
+    spare = [slot[q] for q in union[:line_qubits] if q not in by_block[:line_qubits]]
+    for q in by_block[:line_qubits]:
+        if q not in union[:line_qubits]:
+            slot[q] |= spare.pop()
+    in_state = {q: 1 << q for q in free}
+    sides = []
+    for order, offset in ((union, in_state), (by_block, in_block)):
+        steps = [(offset[q], slot[q]) for q in order]
+        sides.append(np.resize(sums(steps[:MOVING_BITS], np.bitwise_xor), (1 << MOVING_BITS, 2)))
+        sides.append(np.resize(sums(steps[MOVING_BITS:], np.bitwise_xor), (1 << MOVED_BITS - MOVING_BITS, 2)))
+    tiles = sums([(1 << q, in_block[q]) for q in free if q not in union])
+    parts = np.zeros(1 << held, BLOCK)
+    parts["num_tiles"], parts["tile_size"] = len(tiles), 1 << len(union)
     base = sum(value << q for q, value in fixed.items())
-    for part in range(1 << held):
-        record["fixed"] = base | sum((part >> i & 1) << q for i, q in enumerate(top))
-        yield record.copy()
+    parts["fixed"] = sums([(1 << q, 0) for q in top])[:, 0] | np.uint64(base)
+    return PartTables(np.concatenate([*sides, tiles]).reshape(-1), parts, 1 << len(columns))

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from qsim_ozaki.cuda_dense import RUNS, THREADS, runs_record, sums
+from qsim_ozaki.cuda_dense import RUNS, runs_record, sums
 
 ROWS, COLUMN_BITS, STRIDE = 7, 5, 72  # kRows and kColumns as bits; kStride
+THREADS = 256
 SHARED_BYTES = 4 * STRIDE << ROWS
 BLOCKS_PER_PROCESSOR = 2
 TILES = np.dtype([("num_tiles", "u8"), ("mask", "i4"), ("scale", "f4"), ("runs", RUNS)], align=True)

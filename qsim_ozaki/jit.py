@@ -57,6 +57,16 @@ WGMMA = (  # of ozaki_wgmma.cu
     {"CLUSTER": "4", "STAGES": "4", "LEAD": "2", "COPIER": "1"},
     {"CLUSTER": "2", "STAGES": "3", "LEAD": "1", "COPIER": "0"},
 )
+# of dense_block.cu, by number of targets; cuda_dense.Shape says what each means and why
+DENSE_MACROS = ("K", "THREADS", "GROUPS", "WARP_GROUPS", "BUFFERS", "PRODUCTS", "BLOCKS")
+DENSE_SHAPES = (
+    "4 128 16 4 2 4 3",
+    "5 128 8 4 2 4 2",
+    "6 128 4 4 2 3 2",
+    "7 256 8 4 1 3 1",
+    "8 256 4 4 1 3 1",
+    "9 256 3 3 1 3 1",
+)
 
 KERNELS: dict[str, Kernel] = {
     "tile_exec": Kernel("tile_exec.cu", "tile_exec"),
@@ -70,8 +80,8 @@ KERNELS: dict[str, Kernel] = {
     "dense_block": Kernel(
         "dense_block.cu",
         "dense_block",
-        tuple({"K": str(k)} for k in range(4, 10)),
-        tuple(a for a in ARCHITECTURES if a >= 90),
+        tuple(dict(zip(DENSE_MACROS, row.split(), strict=True)) for row in DENSE_SHAPES),
+        (90, 100),  # others have no m16n8k16 of doubles, or too little shared memory
     ),
     "hadamard_tf32": Kernel("hadamard_tf32.cu", "hadamard_tf32", ({},)),
     "ozaki_clear": Kernel("ozaki_scale.cu", "ozaki_clear", ({},), most_shared=True),

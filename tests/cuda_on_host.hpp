@@ -99,7 +99,7 @@ inline int __float_as_int(float x) { return bits_as<int>(x); }
 struct Warp {
     double a[16][16], b[16][8];
 };
-inline Warp* warps;
+inline Warp warps[32];
 inline void warp_mma(double (&c)[4], const double2 (&a)[4], const double (&b)[4]) {
     Warp& warp = warps[threadIdx.x / 32];
     const unsigned lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
@@ -121,6 +121,19 @@ inline void warp_mma(double (&c)[4], const double (&a)[4], const double (&b)[2])
         for (unsigned k = 0; k < 8; ++k) c[r] += warp.a[g + 8 * (r / 2)][k] * warp.b[k][2 * t + r % 2];
     __syncwarp();
 }
+
+// The value of another lane of the warp.
+inline double warp_values[32][32];
+inline double shuffle(double value, unsigned from) {
+    double(&values)[32] = warp_values[threadIdx.x / 32];
+    values[threadIdx.x % 32] = value;
+    __syncwarp();
+    const double found = values[from];
+    __syncwarp();
+    return found;
+}
+inline double __shfl_xor_sync(unsigned, double value, int mask) { return shuffle(value, threadIdx.x % 32 ^ mask); }
+inline double __shfl_down_sync(unsigned, double value, int by) { return shuffle(value, threadIdx.x % 32 + (threadIdx.x % 32 + by < 32 ? by : 0)); }
 
 template <class Kernel>
 void launch(int blocks, int threads, Kernel kernel) {

@@ -120,13 +120,15 @@ class _Stream:
 
 
 class _Cupy:
-    """The part of CuPy that the emulated block uses, by NumPy."""
+    """The part of CuPy that emulated blocks and library products use, by NumPy."""
+
+    matmul = staticmethod(np.matmul)
 
     cuda = SimpleNamespace(Stream=_Stream, Event=_Stream, get_current_stream=_Stream)
 
     @staticmethod
-    def asarray(values):
-        return np.ascontiguousarray(values).view(Array)
+    def asarray(values, dtype=None):
+        return np.ascontiguousarray(values, dtype).view(Array)
 
     @staticmethod
     def empty(shape, dtype):

@@ -1,4 +1,4 @@
-"""Runs generated tile passes and dense blocks on the host: compiled over `cuda_on_host.hpp`, one thread per thread."""
+"""Runs generated tile passes on the host: compiled over `cuda_on_host.hpp`, one thread per thread."""
 
 import re
 import shutil
@@ -13,14 +13,11 @@ HERE = Path(__file__).parent
 MAIN = """
 #include "cuda_on_host.hpp"
 #include "pass.cu"
-#include <memory>
 int main(int, char** argv) {
     auto state = read<amp_t>("state"), tables = read<amp_t>("tables");
     index_t tickets = 0;
     auto args = read<Args>("args");
     const index_t* words = (const index_t*)tables.data();
-    auto held = std::make_unique<Warp[]>(kThreads / 32);
-    warps = held.get();
     launch(std::atoi(argv[1]), kThreads, [&] { tile_straight(state.data(), words, &tickets, args[0]); });
     std::FILE* file = std::fopen("state", "wb");
     std::fwrite(state.data(), sizeof(amp_t), state.size(), file);
@@ -39,24 +36,6 @@ REPLACED = (
 )
 
 
-DENSE_MAIN = """
-#include "cuda_on_host.hpp"
-#include "dense_block.cu"
-#include <memory>
-int main(int, char** argv) {
-    auto state = read<double2>("state"), matrix = read<double2>("matrix");
-    auto places = read<index_t>("places");
-    auto tile = read<DenseTile>("tile");
-    auto held = std::make_unique<Warp[]>(kThreads / 32);
-    warps = held.get();
-    launch(std::atoi(argv[1]), kThreads, [&] { dense_block(state.data(), matrix.data(), places.data(), tile[0]); });
-    std::FILE* file = std::fopen("state", "wb");
-    std::fwrite(state.data(), sizeof(double2), state.size(), file);
-    std::fclose(file);
-}
-"""
-
-
 def compiler():
     """The C++ compiler, or None."""
     return shutil.which("g++") or shutil.which("clang++")
@@ -69,19 +48,6 @@ def copy_sources(folder):
         for pattern, replacement in REPLACED:
             text = re.sub(pattern, replacement, text)
         (folder / file.name).write_text(text)
-
-
-def run_dense(tables, k, state, folder, blocks=2):
-    """The state after one dense block of ``tables``."""
-    copy_sources(folder)
-    (folder / "main.cpp").write_text(DENSE_MAIN)
-    command = [compiler(), "-std=c++20", "-O1", "-w", "-pthread", f"-I{HERE}", f"-I{folder}", f"-DQSIM_K={k}"]
-    subprocess.run([*command, str(folder / "main.cpp"), "-o", str(folder / "block")], check=True)
-    state.astype(np.complex128).tofile(folder / "state")
-    for name in ("matrix", "places", "tile"):
-        getattr(tables, name).tofile(folder / name)
-    subprocess.run([str(folder / "block"), str(min(blocks, tables.num_tiles))], check=True, cwd=folder)
-    return np.fromfile(folder / "state", np.complex128)
 
 
 def run(program, state, precision, folder, early=6, blocks=3):

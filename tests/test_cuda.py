@@ -4,7 +4,6 @@ import weakref
 
 import numpy as np
 import pytest
-import straight_host
 import tile_twin
 from random_ops import random_op, random_state, random_swaps, random_unitary, swap_ops
 from reference import apply_op, tolerance
@@ -78,20 +77,6 @@ def test_qft_phases_become_runs(rng):
     assert factors[0] >> 13 & 0x7FF <= 2  # terms
 
 
-@pytest.mark.skipif(straight_host.compiler() is None, reason="no C++ compiler")
-@pytest.mark.parametrize("k", [4, 5, 6, 8])
-def test_dense_blocks_on_the_host(tmp_path, rng, k):
-    """Tiles in turn, tensor cores emulated: one buffer or two, the matrix read ahead or not."""
-    n = k + cuda_dense.column_bits(k) + 3
-    order = [int(q) for q in rng.permutation(n)]
-    op = Op(Kind.UNITARY, tuple(order[:k]), random_unitary(rng, 1 << k), (order[k],), 1)
-    tables = cuda_dense.dense_tables(op.data, op.targets, {order[k]: 1}, n)
-    assert tables.num_tiles == 4
-    state = random_state(rng, n)
-    got = straight_host.run_dense(tables, k, state, tmp_path)
-    assert np.linalg.norm(got - apply_op(state, op)) <= tolerance(1 << k)
-
-
 def test_a_widened_matrix_acts_alike(rng):
     op = Op(Kind.UNITARY, (5, 1, 0), random_unitary(rng, 8), (3,), 0)
     wider = cuda_dense.widened(op, (2,), 7)
@@ -113,60 +98,6 @@ def test_angles_are_exact_where_phases_are():
     angles = cuda_lower.angles_of(np.array([1, 1j, -1, -1j]))
     assert angles == [0, 1 << 62, 1 << 63, 3 << 62]
     np.testing.assert_array_equal(cuda_lower.phases_of(angles), [1, 1j, -1, -1j])
-
-
-@pytest.mark.parametrize("k", [4, 5, 6, 7])
-def test_dense_tables_describe_the_product(rng, k):
-    """Twin of dense_block.cu: load by places, multiply by fragments, store by row and column offsets."""
-    n = k + cuda_dense.column_bits(k) + 2
-    order = [int(q) for q in rng.permutation(n)]
-    targets, fixed = order[:k], {order[k]: 1}
-    matrix, state = random_unitary(rng, 1 << k), random_state(rng, n)
-    tables = cuda_dense.dense_tables(matrix, targets, fixed, n)
-    rows, columns = 1 << k, 1 << cuda_dense.column_bits(k)
-    places = tables.places.astype(np.int64)
-    thread, places = places[:512].reshape(-1, 2), places[512:]
-    iterations = rows * columns // 256
-    iteration, places = places[: 2 * iterations].reshape(-1, 2), places[2 * iterations :]
-    row_offset, column_offset = places[:rows], places[rows:]
-    blocks = rows // 16
-    parts = tables.matrix.view(np.float64).reshape(blocks, blocks, 2, 4, 8, 4, 2)  # m, k, part, i, g, t, half
-    dense = parts.transpose(2, 0, 6, 4, 1, 3, 5).reshape(2, rows, rows)
-    got = state.copy()
-    for tile in range(tables.num_tiles):
-        base = tile
-        for start, length in cuda_program.runs_of([*targets, *fixed, *_columns(targets, fixed, n, k)]):
-            base = (base & ((1 << start) - 1)) | (base >> start << start + length)
-        base |= int(tables.tile["fixed"][0])
-        shared = np.full(tables.shared_bytes // 16 // cuda_dense.buffers(k), np.nan, complex)
-        slot = (thread[:, None, 1] + iteration[None, :, 1]) // 2
-        shared[slot] = state[base + thread[:, None, 0] + iteration[None, :, 0]]
-        x = shared.reshape(rows, -1)[:, :columns]
-        got[base + row_offset[:, None] + column_offset[None, :]] = (dense[0] + 1j * dense[1]) @ x
-    op = Op(Kind.UNITARY, tuple(targets), matrix, tuple(fixed), 1)
-    assert np.linalg.norm(got - apply_op(state, op)) <= tolerance(1)
-
-
-def _columns(targets, fixed, n, k):
-    return [q for q in range(n) if q not in targets and q not in fixed][: cuda_dense.column_bits(k)]
-
-
-def test_parts_of_a_library_product_cover_the_state(rng):
-    n, targets, fixed = 9, (6, 1, 4), {0: 1, 7: 0}
-    index = np.arange(1 << n)
-    acts = (index & 1 == 1) & (index >> 7 & 1 == 0)
-    seen = np.zeros(1 << n, int)
-    for record in cuda_dense.block_parts(targets, fixed, n, 16):
-        e = np.arange(int(record["num_elements"][0]))
-        i = e.copy()
-        runs = record["fixed_runs"][0]
-        for r in range(int(runs["count"])):
-            start, length = int(runs["start"][r]), int(runs["length"][r])
-            i = (i & ((1 << start) - 1)) | (i >> start << start + length)
-        seen[i | int(record["fixed"][0])] += 1
-        row = sum((e >> int(record["target"][0, b]) & 1) << b for b in range(3))
-        assert np.array_equal(row, sum(((i | int(record["fixed"][0])) >> t & 1) << b for b, t in enumerate(targets)))
-    assert np.array_equal(seen, acts.astype(int))
 
 
 @pytest.mark.parametrize("num_qubits", [10, 20])

@@ -6,7 +6,6 @@
 struct Lane {  // what a lane shows the others of its warp
     const unsigned* a;
     unsigned b0, b1, address;
-    double value;
 };
 inline Lane lanes[32][2][32];  // by warp and turn: who is one turn ahead writes to the other set
 inline unsigned turns[1024];
@@ -29,7 +28,7 @@ inline int dot(unsigned a, unsigned b, int c) {
 
 inline void mma(int (&c)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {
     const unsigned kept[4] = {a[0], a[1], a[2], a[3]};
-    const Lane* all = show({kept, b0, b1, 0, 0});
+    const Lane* all = show({kept, b0, b1, 0});
     const int lane = threadIdx.x % 32;
     int sums[4];
     for (int e = 0; e < 4; ++e) {
@@ -47,7 +46,7 @@ inline void mma(int (&c)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {
 inline unsigned to_tf32(float value) { return ((unsigned)__float_as_int(value) + 0x1000u) & ~0x1FFFu; }
 inline void mma_tf32(float (&c)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {
     const unsigned kept[4] = {a[0], a[1], a[2], a[3]};
-    const Lane* all = show({kept, b0, b1, 0, 0});
+    const Lane* all = show({kept, b0, b1, 0});
     const int lane = threadIdx.x % 32;
     float sums[4];
     for (int e = 0; e < 4; ++e) {
@@ -63,16 +62,9 @@ inline void mma_tf32(float (&c)[4], const unsigned (&a)[4], unsigned b0, unsigne
 }
 
 inline void load_matrices(unsigned (&r)[4], unsigned address) {
-    const Lane* all = show({nullptr, 0, 0, address, 0});
+    const Lane* all = show({nullptr, 0, 0, address});
     const int lane = threadIdx.x % 32;
     for (int m = 0; m < 4; ++m) std::memcpy(&r[m], shared + (int)all[8 * m + lane / 4].address + 4 * (lane % 4), 4);
-}
-
-inline double shuffle(double value, int from) { return show({nullptr, 0, 0, 0, value})[from].value; }
-inline double __shfl_xor_sync(unsigned, double value, int mask) { return shuffle(value, (int)(threadIdx.x % 32) ^ mask); }
-inline double __shfl_down_sync(unsigned, double value, int by) {
-    const int from = threadIdx.x % 32 + by;
-    return shuffle(value, from < 32 ? from : (int)(threadIdx.x % 32));
 }
 
 inline unsigned shared_address(const void* at) { return (unsigned)(int)((const char*)at - shared); }

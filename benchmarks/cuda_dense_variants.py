@@ -1,0 +1,254 @@
+"""Times dense blocks on one GPU under several layouts of the kernel and sizes of a library product's parts.
+
+usage: cuda_dense_variants.py OUT.json [NUM_QUBITS [K ...]]   (28 qubits and k from 3 to 10 if not given)
+       cuda_dense_variants.py profile                         (three launches for a profiler to look at)
+The first variant of each k is the package's. Targets are the lowest, the highest and random qubits; one pass is an
+in-place copy of the state. Errors are of 8 columns against extended precision, over the columns' norms in units of
+2**-53, beside those of the library's product of the same columns. Needs CuPy, not the compiled extension.
+"""
+
+import json
+import sys
+from functools import cache, partial
+from pathlib import Path
+
+import numpy as np
+
+from qsim_ozaki import cuda_dense, cuda_product, jit
+from qsim_ozaki.cuda_dense import SHAPES, Shape
+from qsim_ozaki.ops import Kind, Op
+
+UNIT = 2.0**-53
+CHECKED_QUBITS, CHECKED_COLUMNS = 18, 8
+OTHER_SHAPES = {
+    4: (Shape(128, 16, 4, 2, 4, 2), Shape(128, 16, 4, 2, 3, 2)),
+    5: (Shape(256, 16, 4, 2, 4, 1), Shape(128, 8, 4, 2, 3, 2)),
+    6: (Shape(128, 4, 4, 2, 4, 2), Shape(256, 8, 4, 2, 3, 1)),
+    7: (Shape(256, 8, 4, 1, 4, 1), Shape(128, 4, 4, 1, 3, 2)),
+    8: (Shape(256, 4, 4, 1, 4, 1), Shape(256, 6, 3, 1, 3, 1)),
+    9: (Shape(256, 3, 3, 1, 4, 1), Shape(256, 2, 2, 1, 3, 1)),
+}
+PARTS = {
+    9: ((22, 3),),
+    10: ((21, 3), (20, 3), (22, 3), (24, 3), (26, 3), (21, 4), (26, 4)),
+}  # (log2 of amplitudes, products)
+
+
+class Launcher:
+    """As much of an engine as one block needs."""
+
+    def __init__(self, cupy):
+        self.cupy, self.device = cupy, cupy.cuda.Device()
+        self.num_processors = self.device.attributes["MultiProcessorCount"]
+        self.architecture = jit.nearest_architecture(int(self.device.compute_capability))
+        self.functions = {}
+
+    def function(self, name, instance):
+        """A kernel, compiled without the disk's cache."""
+        key = (name, *sorted(instance.items()))
+        if key not in self.functions:
+            self.functions[key] = self.compiled(name, instance)
+        return self.functions[key]
+
+    def compiled(self, name, instance):
+        """A kernel on this device; says where it spills."""
+        kernel = jit.KERNELS[name]
+        source = (jit.SOURCES / kernel.file).read_text()
+        compiled = jit.nvrtc().compile(source, kernel.file, jit.options(kernel, dict(instance), self.architecture))
+        if jit.spilled_bytes(compiled.log):
+            print(name, instance, "spills")
+        return jit.function(compiled.code, kernel.function)
+
+    def launch(self, name, instance, blocks, threads, args, shared_bytes=0):
+        """One launch on the current stream."""
+        function, driver = self.function(name, instance), self.cupy.cuda.driver
+        driver.funcSetAttribute(function.ptr, driver.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, shared_bytes)
+        function((max(blocks, 1),), (threads,), args, shared_mem=shared_bytes)
+
+    def seconds(self, action, repeats=3):
+        """Least time of ``action`` by device events, after a warm-up."""
+        action()
+        times = []
+        for _ in range(repeats):
+            start, end = self.cupy.cuda.Event(), self.cupy.cuda.Event()
+            start.record()
+            action()
+            end.record()
+            end.synchronize()
+            times.append(self.cupy.cuda.get_elapsed_time(start, end) * 1e-3)
+        return min(times)
+
+
+class State:
+    """Amplitudes as a launch takes them."""
+
+    def __init__(self, amps):
+        self.amps = amps
+
+
+@cache
+def haar(k):
+    """A random unitary; a large one is a product of smaller ones, as dense and quicker to draw."""
+    rng = np.random.default_rng(k)
+    if k > 8:
+        return np.kron(haar(k - 8), haar(8))
+    z = rng.normal(size=(1 << k, 1 << k)) + 1j * rng.normal(size=(1 << k, 1 << k))
+    return np.linalg.qr(z)[0]
+
+
+def by_kernel(launcher, matrix, targets, num_qubits, shape):
+    """A launch of `dense_block`."""
+    op = Op(Kind.UNITARY, tuple(targets), matrix)
+    if len(targets) == 3:
+        op = cuda_dense.widened(op, (), num_qubits)
+    k = len(op.targets)
+    tables = cuda_dense.dense_tables(op.matrix(), op.targets, {}, num_qubits, shape.threads)
+    arrays = [launcher.cupy.asarray(values) for values in (tables.matrix, tables.places)]
+    blocks = min(-(-tables.num_groups // shape.groups), shape.blocks * launcher.num_processors)
+
+    def run(state):
+        args = (state.amps, *arrays, tables.tile)
+        launcher.launch("dense_block", shape.macros(k), blocks, shape.threads, args, shape.shared_bytes(k))
+
+    return run
+
+
+def by_library(launcher, matrix, targets, num_qubits, part):
+    """A launch of gather, product and scatter, in parts of 2**part[0] amplitudes and by part[1] products."""
+    cuda_product.part_elements = lambda k: max(1 << part[0], 1 << k)
+    cuda_product.LEAST_QUBITS_OF_THREE = 0 if part[1] == 3 else 99
+    run = cuda_product.product_launch(launcher, matrix, targets, {}, num_qubits, "double")
+
+    def launch(state):
+        cuda_product.LEAST_QUBITS_OF_THREE = 0 if part[1] == 3 else 99
+        run(state)
+
+    return launch
+
+
+def variants(k):
+    """Names and makers of what can do a matrix on ``k`` qubits."""
+    wide = max(k, 4)
+    for shape in (SHAPES[wide], *OTHER_SHAPES[wide]) if wide in SHAPES else ():
+        yield " ".join(str(getattr(shape, name)) for name in Shape.__slots__), partial(by_kernel, shape=shape)
+    for part in PARTS.get(k, ()):
+        yield f"library 2^{part[0]} by {part[1]}", partial(by_library, part=part)
+
+
+@cache
+def columns_of(targets):
+    """A random state of few qubits, the indices of its columns, some of them, and their exact products."""
+    rng, n, matrix = np.random.default_rng(5), CHECKED_QUBITS, haar(len(targets))
+    state = rng.normal(size=1 << n) + 1j * rng.normal(size=1 << n)
+    rows = cuda_dense.sums([(1 << t, 0) for t in targets])[:, 0].astype(np.int64)
+    others = cuda_dense.sums([(1 << q, 0) for q in range(n) if q not in targets])[:, 0].astype(np.int64)
+    index = rows[:, None] | others[None, :]
+    some = rng.choice(len(others), CHECKED_COLUMNS, replace=False)
+    return state, index, some, matrix.astype(np.clongdouble) @ state[index[:, some]].astype(np.clongdouble)
+
+
+@cache
+def rotation(k):
+    """A real orthogonal matrix."""
+    return np.linalg.qr(haar(k).real)[0].astype(complex)
+
+
+def errors(launcher, make, targets):
+    """Largest errors of a variant and of the library on the same columns, and what is left of exact zeros."""
+    cupy, n, k = launcher.cupy, CHECKED_QUBITS, len(targets)
+    before, index, some, exact = columns_of(tuple(targets))
+    state = State(cupy.asarray(before))
+    make(launcher, haar(k), targets, n)(state)
+    after = state.amps.get()[index]
+    library = cupy.matmul(cupy.asarray(haar(k)), cupy.asarray(before[index])).get()
+    norms = np.linalg.norm(before[index[:, some]], axis=0) * UNIT
+    error, other = (float(np.max(np.abs(values[:, some] - exact) / norms)) for values in (after, library))
+    real = State(cupy.asarray(before.real.astype(complex)))
+    make(launcher, rotation(k), targets, n)(real)
+    return error, other, float(np.max(np.abs(after - library))), int(cupy.count_nonzero(real.amps.imag))
+
+
+def measure(out, num_qubits, widths):
+    """One row per width, place and variant."""
+    import cupy
+
+    launcher, n = Launcher(cupy), num_qubits
+    amps = cupy.empty(1 << n, complex)
+    part = cupy.random.standard_normal(1 << 25).view(complex) * 2.0 ** (-n / 2)
+    for first in range(0, amps.size, part.size):
+        amps[first : first + part.size] = part
+    state = State(amps)
+    unit = launcher.seconds(lambda: cupy.multiply(amps, 1.0, out=amps), 5)
+    print(
+        f"{cupy.cuda.runtime.getDeviceProperties(0)['name'].decode()}, {n} qubits, pass {unit * 1e3:.3f} ms", flush=True
+    )
+    found = []
+    for k in widths:
+        matrix = haar(k)
+        spread = sorted(int(q) for q in np.random.default_rng(k).permutation(n)[:k])
+        near = sorted(int(q) for q in np.random.default_rng(k).permutation(CHECKED_QUBITS)[:k])
+        for name, make in variants(k):
+            places = {"low": range(k), "high": range(n - k, n), "spread": spread}
+            times = {
+                where: launcher.seconds(partial(make(launcher, matrix, list(targets), n), state))
+                for where, targets in places.items()
+            }
+            worst = [
+                errors(launcher, make, list(t)) for t in (range(k), range(CHECKED_QUBITS - k, CHECKED_QUBITS), near)
+            ]
+            error, library, distance, imaginary = (max(column) for column in zip(*worst, strict=True))
+            found.append({"k": k, "variant": name, **times, "pass": unit, "error": error, "library_error": library})
+            passes = "  ".join(f"{where} {t / unit:6.2f}" for where, t in times.items())
+            wrong = " WRONG" if distance > 1e-12 or imaginary else ""
+            print(
+                f"k={k:2} {name:20} {passes}  passes; error {error:5.2f}, library's {library:5.2f}{wrong}", flush=True
+            )
+            Path(out).write_text(json.dumps(found, indent=1))
+    pieces(launcher, state, n)
+
+
+def pieces(launcher, state, n):
+    """The parts of a library product on 10 qubits, each in passes' milliseconds over the whole state."""
+    cupy, k = launcher.cupy, 10
+    matrix = cupy.asarray(haar(k))
+    for bits in (20, 21, 26):
+        shape, count = (1 << k, 1 << bits - k), 1 << n - bits
+        block, out = cupy.ones(shape, complex), cupy.empty(shape, complex)
+        multiply = {"by 3": partial(cuda_product.multiply_by_three, cupy, matrix, block, out)}
+        multiply["by 4"] = partial(cupy.matmul, matrix, block, out=out)
+        words = [f"{name} {count * launcher.seconds(action) * 1e3:.2f}" for name, action in multiply.items()]
+        for where, targets in (("low", range(k)), ("high", range(n - k, n))):
+            tables = cuda_dense.part_tables(list(targets), {}, n, 1 << bits, 3)
+            places, blocks = cupy.asarray(tables.places), min(1 << bits - 10, 8 * launcher.num_processors)
+            for kernel in ("block_gather", "block_scatter"):
+
+                def move(kernel=kernel, places=places, parts=tables.parts, blocks=blocks, block=block):
+                    pair = (state.amps, block)
+                    for number in range(len(parts)):
+                        launcher.launch(kernel, jit.DOUBLE, blocks, 256, (*pair, places, parts[number : number + 1]))
+
+                words.append(f"{kernel} {where} {launcher.seconds(move) * 1e3:.2f}")
+        print(f"parts of 2^{bits}, ms: " + ", ".join(words), flush=True)
+
+
+def profile(num_qubits=26):
+    """One launch each of k = 6, 8 and 9 on the lowest qubits, and of k = 5."""
+    import cupy
+
+    launcher, state = Launcher(cupy), State(cupy.zeros(1 << num_qubits, complex))
+    for k in (5, 6, 8, 9):
+        by_kernel(launcher, haar(k), list(range(k)), num_qubits, SHAPES[k])(state)
+    cupy.cuda.Device().synchronize()
+
+
+def main():
+    """Measures, or launches for a profiler."""
+    if sys.argv[1] == "profile":
+        profile()
+    else:
+        numbers = [int(word) for word in sys.argv[2:]]
+        measure(sys.argv[1], numbers[0] if numbers else 28, numbers[1:] or range(3, 11))
+
+
+if __name__ == "__main__":
+    main()

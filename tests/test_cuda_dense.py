@@ -1,0 +1,171 @@
+"""Dense blocks and library products of the CUDA engine on the host: kernels emulated, against NumPy."""
+
+import ctypes
+from functools import partial
+from types import SimpleNamespace
+
+import kernels_host
+import numpy as np
+import pytest
+import straight_host
+from random_ops import random_state, random_unitary
+from reference import apply_op, tolerance
+
+from qsim_ozaki import cuda_dense, cuda_layout, cuda_product
+from qsim_ozaki.ops import Kind, Op
+
+PRECISIONS = ["double", "single"]
+pytestmark = pytest.mark.skipif(straight_host.compiler() is None, reason="no C++ compiler")
+
+
+def places_of(kind, k, n, rng):
+    """Targets: the lowest, the highest, such that each of the lowest qubits is a target and is none, or random."""
+    order = {
+        "low": list(range(k)),
+        "high": list(range(n - 1, n - k - 1, -1)),
+        "zero": [0, *range(n - k + 1, n)],
+        "one": [1, *range(n - k + 1, n)],
+        "one two": [2, 1, *range(n - k + 2, n)],
+        "two": [*range(4, 3 + k), 2],
+        "zero two": [0, 2, *range(4, 2 + k)],
+        "random": [int(q) for q in rng.permutation(n)[:k]],
+    }[kind]
+    return tuple(int(q) for q in rng.permutation(order))
+
+
+def run_dense(tables, k, state):
+    """The state after one dense block of ``tables``, on the host."""
+    shape, out = cuda_dense.SHAPES[k], state.copy()
+    blocks = min(2, -(-tables.num_groups // shape.groups))
+    args = (out, tables.matrix, tables.places, tables.tile)
+    kernels_host.launch("dense_block", shape.macros(k), blocks, shape.threads, args)
+    return out
+
+
+KINDS = ("low", "high", "zero", "one", "one two", "two", "zero two", "random")
+
+
+@pytest.mark.parametrize("k", [4, 5, 6, 7, 8, 9])
+def test_dense_blocks_on_the_host(rng, k):
+    """Tiles in turn, tensor cores emulated: one buffer or two, any number of groups, the last tile not full."""
+    shape = cuda_dense.SHAPES[k]
+    n = k + cuda_dense.GROUP_BITS + {4: 6, 5: 5, 6: 4, 7: 5, 8: 4, 9: 4}[k]
+    for kind in KINDS if k in (4, 6) else KINDS[::7] if k < 8 else KINDS[:1]:
+        targets = places_of(kind, k, n, rng)
+        control = next(q for q in rng.permutation(n) if q not in targets)
+        op = Op(Kind.UNITARY, targets, random_unitary(rng, 1 << k), (int(control),), 1)
+        tables = cuda_dense.dense_tables(op.data, op.targets, {int(control): 1}, n, shape.threads)
+        assert tables.num_groups == 1 << (n - k - cuda_dense.GROUP_BITS - 1)
+        state = random_state(rng, n)
+        got = run_dense(tables, k, state)
+        assert np.linalg.norm(got - apply_op(state, op)) <= tolerance(1 << k), (targets, control)
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize(("n", "k", "part"), [(5, 3, 5), (9, 3, 4), (13, 5, 12), (14, 10, 13)])
+def test_parts_become_matrices_and_return(rng, n, k, part, precision):
+    """Gathered parts hold what a transposition of the state holds; scattered they go back where they were."""
+    dtype, real = (np.complex128, "double") if precision == "double" else (np.complex64, "float")
+    line_qubits = cuda_layout.SHAPES[precision].line_qubits
+    for kind in ("low", "high", "random"):
+        targets = places_of(kind, k, n - 1, rng)
+        control = n - 1
+        state = random_state(rng, n).astype(dtype)
+        tables = cuda_dense.part_tables(targets, {control: 1}, n, 1 << part, line_qubits)
+        columns = [q for q in range(n - 1) if q not in targets]
+        index = cuda_dense.sums([(1 << q, 0) for q in (*columns, *targets)])[:, 0].astype(np.int64) | 1 << control
+        want = state[index].reshape(1 << k, -1)
+        back, start = np.zeros_like(state), 0
+        for number in range(len(tables.parts)):
+            record = tables.parts[number : number + 1]
+            block = np.full((1 << k, tables.num_columns), np.nan, dtype)
+            launch = partial(kernels_host.launch, instance={"REAL": real}, blocks=3, threads=256)
+            launch("block_gather", args=(state, block, tables.places, record))
+            assert np.array_equal(block, want[:, start : start + tables.num_columns]), targets
+            launch("block_scatter", args=(back, block, tables.places, record))
+            start += tables.num_columns
+        assert np.array_equal(back[index], state[index])
+        assert np.count_nonzero(back) == len(index)
+
+
+class Library:
+    """cuBLAS as far as a product by three asks for it: column-major matrices at addresses."""
+
+    def __init__(self):
+        self.calls = 0
+
+    def cublasSetStream_v2(self, handle, stream):  # noqa: N802
+        assert (handle.value, stream.value) == (7, 9)
+        return 0
+
+    def cublasZgemm3m(self, handle, *arguments):  # noqa: N802
+        trans_a, trans_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc = arguments
+        assert (handle.value, trans_a.value, trans_b.value) == (7, 0, 0)
+        assert (alpha._obj[:], beta._obj[:]) == ([1, 0], [0, 0])
+        m, n, k = m.value, n.value, k.value
+        left, right, out = (
+            np.ctypeslib.as_array(ctypes.cast(at, ctypes.POINTER(ctypes.c_double)), (columns, stride.value, 2)).view(
+                complex
+            )
+            for at, stride, columns in ((a, lda, k), (b, ldb, n), (c, ldc, n))
+        )
+        out[:, :m, 0] = right[:, :k, 0] @ left[:, :m, 0]
+        self.calls += 1
+        return 0
+
+
+@pytest.mark.parametrize(("k", "precision", "calls"), [(5, "double", 0), (7, "single", 0), (7, "double", 16)])
+def test_library_products_on_the_host(rng, monkeypatch, k, precision, calls):
+    """Gather, product, scatter over parts: by four real products, or by three where the library has them."""
+    library, n, dtype = Library(), 13, np.complex128 if precision == "double" else np.complex64
+    monkeypatch.setattr(cuda_product, "cublas", lambda version: library)
+    monkeypatch.setattr(cuda_product, "part_elements", lambda k: 1 << 8)
+    found = SimpleNamespace(
+        device=SimpleNamespace(get_cublas_handle=lambda: 7),
+        runtime=SimpleNamespace(runtimeGetVersion=lambda: 13000),
+        get_current_stream=lambda: SimpleNamespace(ptr=9),
+    )
+    monkeypatch.setattr(kernels_host.Engine.cupy, "cuda", found)
+    monkeypatch.setattr(
+        kernels_host.Array, "data", property(lambda a: SimpleNamespace(ptr=a.ctypes.data)), raising=False
+    )
+    targets = places_of("random", k, n - 1, rng)
+    op = Op(Kind.UNITARY, targets, random_unitary(rng, 1 << k), (n - 1,), 1)
+    state = random_state(rng, n)
+    amps = state.astype(dtype)
+    launch = cuda_product.product_launch(kernels_host.Engine(), op.data, targets, {n - 1: 1}, n, precision)
+    launch(SimpleNamespace(amps=amps))
+    assert np.linalg.norm(amps - apply_op(state, op)) <= tolerance(4, precision)
+    assert library.calls == calls
+
+
+def test_three_products_are_as_exact_as_four(rng):
+    """Errors of columns of every kind, over their norms, against NumPy's; real matrices keep real states real."""
+    k, n = 6, 12
+    shape, targets = cuda_dense.SHAPES[k], tuple(range(6, 12))
+    assert shape.products == 3
+
+    def run(matrix, columns):
+        tables = cuda_dense.dense_tables(matrix, targets, {}, n, shape.threads)
+        return run_dense(tables, k, columns.reshape(-1)).reshape(1 << k, -1)
+
+    def error(found, matrix, columns):
+        exact = matrix.astype(np.clongdouble) @ columns.astype(np.clongdouble)
+        return np.max(np.abs(found - exact) / np.linalg.norm(columns, axis=0))
+
+    random = rng.normal(size=(1 << k, 64)) + 1j * rng.normal(size=(1 << k, 64))
+    fourier = np.exp(2j * np.pi * np.outer(range(1 << k), range(1 << k)) / (1 << k)) / 8
+    unitary = random_unitary(rng, 1 << k)
+    kinds = {
+        "random": random,
+        "real and imaginary parts cancel": random.real * (1 - 1j) + 1e-9 * random,
+        "of many magnitudes": random * 10.0 ** -rng.uniform(0, 30, random.shape),
+        "aligned with the matrix": unitary.conj().T + 1e-3 * random,
+        "real": random.real.astype(complex),
+    }
+    for matrix in (unitary, fourier, np.linalg.qr(random.real)[0].astype(complex)):
+        for name, columns in kinds.items():
+            least = error(matrix @ columns, matrix, columns)
+            assert error(run(matrix, columns), matrix, columns) <= max(3 * least, 4 * 2.0**-53), name
+    real = np.linalg.qr(random.real)[0].astype(complex)
+    assert np.all(run(real, kinds["real"]).imag == 0)
