@@ -1,6 +1,7 @@
 """The CUDA engine: tables and tile programs against NumPy, and on a GPU what the common engine tests do not reach."""
 
 import weakref
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -108,7 +109,8 @@ def test_a_compiled_pass_holds_no_state(num_qubits):
         kernel_qubits, precision = num_qubits, "double"
 
     state = State()
-    launch = cuda_tiles.tile_launch(None, state, cuda_layout.Tile((3,)), (Op(Kind.HADAMARD, (3,), EMPTY),))
+    engine = SimpleNamespace(architecture=90)
+    launch = cuda_tiles.tile_launch(engine, state, cuda_layout.Tile((3,)), (Op(Kind.HADAMARD, (3,), EMPTY),))
     held = weakref.ref(state)
     del state
     assert held() is None
