@@ -137,9 +137,7 @@ def test_pairs_take_every_kind_of_item(tmp_path, rng):
     n, tile, (a, b) = 15, tuple(range(12)), (4, 9)
     x = np.array([1, 0])
     for first, second in ((a, b), (b, a)):
-        ops = [
-            Op(Kind.UNITARY, (q,), random_unitary(rng, 2)) for _ in range(12) for q in (5, 6, 7, 8)
-        ]  # of the load's phase
+        ops = [Op(Kind.UNITARY, (q,), random_unitary(rng, 2)) for _ in range(12) for q in (3, 5, 6, 7, 8, 10, 11)]
         for _ in range(3):
             ops += [Op(Kind.HADAMARD, (first,), EMPTY), Op(Kind.UNITARY, (first, second), random_unitary(rng, 4))]
             ops += [Op(Kind.PERMUTATION, (first,), np.ones(2, complex), (second,), c, x) for c in (1, 0)]
