@@ -74,10 +74,9 @@ def shears(angles: list[int], amp_bytes: int) -> tuple[ComplexArray, bool]:
     rest = np.array([((angle + HALF_TURN // 2) % HALF_TURN) - HALF_TURN // 2 for angle in angles], float)
     halves = np.array([(angle + HALF_TURN // 2) % TURN >= HALF_TURN for angle in angles])
     radians = rest * (2 * np.pi / TURN)
-    kind = np.float64 if amp_bytes == 16 else np.float32
-    words = np.uint64 if amp_bytes == 16 else np.uint32
-    tangents = np.tan(radians / 2).astype(kind)
-    tangents = ((tangents.view(words) & ~words(1)) | halves.astype(words)).view(kind)
+    tangents = np.tan(radians / 2).astype(f"f{amp_bytes // 2}")
+    words = tangents.view(f"u{amp_bytes // 2}")
+    words[...] = words >> 1 << 1 | halves.astype(words.dtype)
     return np.asarray(tangents + 1j * np.sin(radians), complex), bool(halves.any())
 
 

@@ -17,7 +17,8 @@ from qsim_ozaki.cuda_layout import GENERATED, SHAPES, Tile
 from qsim_ozaki.cuda_lower import lower, mask_of
 from qsim_ozaki.cuda_pairs import PairBlock
 from qsim_ozaki.cuda_schedule import Frame, Phase, Phases, Style, cut, schedule
-from qsim_ozaki.cuda_writer import NotStraightError, StraightProgram, Writer
+from qsim_ozaki.cuda_straight_program import NotStraightError, StraightProgram
+from qsim_ozaki.cuda_writer import Writer
 from qsim_ozaki.ops import Op
 
 # Bytes of shared memory for each block: two blocks in 164 or 228 KiB, one in 100 KiB; the system takes 1 KiB a block.

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from qsim_ozaki import cuda_dense, cuda_straight, cuda_writer, jit
+from qsim_ozaki import cuda_dense, cuda_straight, cuda_straight_program, jit
 from qsim_ozaki.cuda_layout import GENERATED, SHAPES, Tile
 from qsim_ozaki.cuda_program import TileProgram, compile_tile
 from qsim_ozaki.errors import EngineError
@@ -107,7 +107,7 @@ def tile_launch(engine: Any, state: Any, tile: Tile, ops: Sequence[Op]) -> Calla
             pairs = cuda_straight.has_pairs(engine.architecture, precision)
             parts = cuda_straight.straight(*arguments, pairs)
             spelled = [_Straight(engine, part, precision) for part in parts]
-        except cuda_writer.NotStraightError:
+        except cuda_straight_program.NotStraightError:
             spelled = []  # the interpreter knows every operator
     pays = state.kernel_qubits >= ONCE_QUBITS
 
@@ -127,7 +127,7 @@ def tile_launch(engine: Any, state: Any, tile: Tile, ops: Sequence[Op]) -> Calla
 class _Straight:
     """A pass in straight-line form, with its tables on the device from the first launch on."""
 
-    def __init__(self, engine: Any, program: cuda_writer.StraightProgram, precision: str) -> None:
+    def __init__(self, engine: Any, program: cuda_straight_program.StraightProgram, precision: str) -> None:
         self.engine = engine
         self.program = program
         self.precision = precision

@@ -19,51 +19,13 @@ from qsim_ozaki.cuda_phases import angle_words, choosing, members, mirrored, rea
 from qsim_ozaki.cuda_program import LEAST_COS, SQRT_HALF
 from qsim_ozaki.cuda_schedule import Frame, Phase, Phases
 from qsim_ozaki.cuda_source import kernel_source, slots_struct
+from qsim_ozaki.cuda_straight_program import NotStraightError, StraightProgram
 from qsim_ozaki.ops import ComplexArray
 
 MAX_TILE_PHASES = 30  # of the 1 KiB that two blocks a processor leave beside their tiles, twice
 MAX_CONSTANT_BYTES = 30 << 10  # arguments of a kernel are at most 32764 bytes
 MAX_TABLE_BYTES = 8 << 10  # in shared memory, where they keep as much of the next tile from being fetched early
 ODD = ([0, 0, 1, 1, 2, 2, 3, 3], [1, 2, 0, 3, 0, 3, 1, 2])  # entries of a 4x4 matrix that change the parity
-
-
-class NotStraightError(Exception):
-    """The pass has an operator that only the interpreter knows."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class StraightProgram:
-    """What one launch of a generated kernel needs.
-
-    Attributes:
-        source: CUDA source; equal for passes of equal structure, which tables are equal included.
-        tables: uint64 words, uploaded once.
-        stride_in: strides of the register qubits at the load.
-        stride_out: the same at the store.
-        masks: uint64 masks over the tile's own bits.
-        values: real constants, in the order of their use.
-        num_tiles: tiles of the state.
-        tile: the tile's qubits, ascending.
-        zero_qubits: qubits outside the tile that are |0>.
-        scale: factor applied at the store.
-        tile_phases: phases computed once a tile.
-        table_bytes: of tables that lie in shared memory.
-        instructions: of a thread and tile, about.
-    """
-
-    source: str
-    tables: NDArray[np.uint64]
-    stride_in: tuple[int, ...]
-    stride_out: tuple[int, ...]
-    masks: tuple[int, ...]
-    values: tuple[float, ...]
-    num_tiles: int
-    tile: tuple[int, ...]
-    zero_qubits: tuple[int, ...]
-    scale: float
-    tile_phases: int
-    table_bytes: int
-    instructions: int = 0
 
 
 @dataclass(slots=True, eq=False)

@@ -10,7 +10,7 @@ from reference import apply_op, tolerance
 
 from qsim_ozaki import cuda_straight, jit
 from qsim_ozaki.cuda_layout import SHAPES, Tile
-from qsim_ozaki.cuda_writer import NotStraightError
+from qsim_ozaki.cuda_straight_program import NotStraightError
 from qsim_ozaki.errors import EngineError
 from qsim_ozaki.ops import CORE, EMPTY, Kind, Op
 
@@ -133,7 +133,7 @@ def test_circuit_families_on_the_host(tmp_path, rng, family, pairs):
 
 @needs_compiler
 def test_pairs_take_every_kind_of_item(tmp_path, rng):
-    """Hadamards, flips with and without control, rotations, phases and matrices in one block, the other qubits at rest."""
+    """Hadamards, flips with and without control, rotations, phases and matrices in one block."""
     n, tile, (a, b) = 15, tuple(range(12)), (4, 9)
     x = np.array([1, 0])
     for first, second in ((a, b), (b, a)):

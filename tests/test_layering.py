@@ -229,16 +229,26 @@ RULES = {
     "cuda_product": ({"cuda_dense", "cuda_layout", "ops", "errors"}, set()),
     "cuda_dense": ({"cuda_program", "jit", "ops"}, {"numpy"}),
     "cuda_tiles": (
-        {"cuda_straight", "cuda_writer", "cuda_program", "cuda_layout", "cuda_dense", "jit", "ops", "errors"},
+        {"cuda_straight", "cuda_straight_program", "cuda_program", "cuda_layout", "cuda_dense", "jit", "ops", "errors"},
         {"numpy"},
     ),
     "cuda_straight": (
-        {"cuda_writer", "cuda_layout", "cuda_schedule", "cuda_pairs", "cuda_dense", "cuda_lower", "ops"},
+        {
+            "cuda_writer",
+            "cuda_straight_program",
+            "cuda_layout",
+            "cuda_schedule",
+            "cuda_pairs",
+            "cuda_dense",
+            "cuda_lower",
+            "ops",
+        },
         {"numpy"},
     ),
     "cuda_writer": (
         {
             "cuda_source",
+            "cuda_straight_program",
             "cuda_phases",
             "cuda_program",
             "cuda_layout",
@@ -249,6 +259,7 @@ RULES = {
         },
         {"numpy"},
     ),
+    "cuda_straight_program": (set(), {"numpy"}),
     "cuda_source": ({"cuda_phases", "cuda_layout", "cuda_schedule"}, set()),
     "cuda_phases": ({"cuda_program", "cuda_lower", "ops"}, {"numpy"}),
     "cuda_program": ({"cuda_layout", "cuda_schedule", "cuda_lower", "ops", "errors"}, {"numpy"}),
