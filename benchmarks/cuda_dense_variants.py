@@ -1,10 +1,12 @@
 """Times dense blocks on one GPU under several layouts of the kernel and sizes of a library product's parts.
 
-usage: cuda_dense_variants.py OUT.json [NUM_QUBITS [K ...]]   (28 qubits and k from 3 to 10 if not given)
+usage: cuda_dense_variants.py OUT.json [NUM_QUBITS [K ...]]   (28 qubits and k from 3 to 10 if not given; complex128,
+           then complex64)
        cuda_dense_variants.py profile                         (three launches for a profiler to look at)
-The first variant of each k is the package's. Targets are the lowest, the highest and random qubits; one pass is an
-in-place copy of the state. Errors are of 8 columns against extended precision, over the columns' norms in units of
-2**-53, beside those of the library's product of the same columns. Needs CuPy, not the compiled extension.
+The first variant of each k and precision is the package's. Targets are the lowest, the highest and random qubits; one
+pass is an in-place copy of the state in its precision. Errors are of 8 columns against extended precision, over the
+columns' norms in units of 2**-53 or 2**-24, beside those of the library's product of the same columns. Needs CuPy, not
+the compiled extension.
 """
 
 import json
@@ -18,20 +20,25 @@ from qsim_ozaki import cuda_dense, cuda_product, jit
 from qsim_ozaki.cuda_dense import SHAPES, Shape
 from qsim_ozaki.ops import Kind, Op
 
-UNIT = 2.0**-53
+UNIT = {"double": 2.0**-53, "single": 2.0**-24}
+DTYPE = {"double": np.complex128, "single": np.complex64}
 CHECKED_QUBITS, CHECKED_COLUMNS = 18, 8
 OTHER_SHAPES = {
-    4: (Shape(128, 16, 4, 2, 4, 2), Shape(128, 16, 4, 2, 3, 2)),
-    5: (Shape(256, 16, 4, 2, 4, 1), Shape(128, 8, 4, 2, 3, 2)),
-    6: (Shape(128, 4, 4, 2, 4, 2), Shape(256, 8, 4, 2, 3, 1)),
-    7: (Shape(256, 8, 4, 1, 4, 1), Shape(128, 4, 4, 1, 3, 2)),
-    8: (Shape(256, 4, 4, 1, 4, 1), Shape(256, 6, 3, 1, 3, 1)),
-    9: (Shape(256, 3, 3, 1, 4, 1), Shape(256, 2, 2, 1, 3, 1)),
+    ("double", 4): ("128 16 4 2 3 2",),
+    ("double", 5): ("256 16 4 2 4 1", "128 8 4 2 3 2"),
+    ("double", 6): ("128 4 4 2 4 2", "256 8 4 2 3 1"),
+    ("double", 7): ("256 8 4 1 3 1",),
+    ("double", 8): ("256 6 3 1 3 1",),
+    ("double", 9): ("256 2 2 1 3 1",),
+    ("single", 4): ("256 32 4 2 4 1",),
+    ("single", 5): ("256 16 4 2 4 1", "128 8 4 2 3 2", "256 32 4 2 4 1"),
+    ("single", 6): ("256 8 4 2 3 1", "128 8 4 2 3 2"),
+    ("single", 7): ("256 8 4 1 3 1", "128 4 4 2 3 2"),
+    ("single", 8): ("256 8 4 1 3 1", "256 6 3 1 3 1"),
+    ("single", 9): ("256 3 3 1 3 1", "256 4 4 1 3 1"),
 }
-PARTS = {
-    9: ((22, 3),),
-    10: ((21, 3), (20, 3), (22, 3), (24, 3), (26, 3), (21, 4), (26, 4)),
-}  # (log2 of amplitudes, products)
+# log2 of amplitudes, products
+PARTS = {("double", 10): ((26, 3), (21, 3)), ("single", 9): ((26, 3),), ("single", 10): ((26, 3), (26, 4))}
 
 
 class Launcher:
@@ -41,7 +48,11 @@ class Launcher:
         self.cupy, self.device = cupy, cupy.cuda.Device()
         self.num_processors = self.device.attributes["MultiProcessorCount"]
         self.architecture = jit.nearest_architecture(int(self.device.compute_capability))
-        self.functions = {}
+        self.device_name, self.functions = "the GPU", {}
+
+    def free_bytes(self):
+        """Memory that buffers may take."""
+        return self.cupy.cuda.runtime.memGetInfo()[0]
 
     def function(self, name, instance):
         """A kernel, compiled without the disk's cache."""
@@ -102,7 +113,7 @@ def by_kernel(launcher, matrix, targets, num_qubits, shape):
     if len(targets) == 3:
         op = cuda_dense.widened(op, (), num_qubits)
     k = len(op.targets)
-    tables = cuda_dense.dense_tables(op.matrix(), op.targets, {}, num_qubits, shape.threads)
+    tables = cuda_dense.dense_tables(op.matrix(), op.targets, {}, num_qubits, shape)
     arrays = [launcher.cupy.asarray(values) for values in (tables.matrix, tables.places)]
     blocks = min(-(-tables.num_groups // shape.groups), shape.blocks * launcher.num_processors)
 
@@ -113,11 +124,11 @@ def by_kernel(launcher, matrix, targets, num_qubits, shape):
     return run
 
 
-def by_library(launcher, matrix, targets, num_qubits, part):
+def by_library(launcher, matrix, targets, num_qubits, part, precision):
     """A launch of gather, product and scatter, in parts of 2**part[0] amplitudes and by part[1] products."""
-    cuda_product.part_elements = lambda k: max(1 << part[0], 1 << k)
+    cuda_product.part_elements = lambda k, room: max(1 << part[0], 1 << k)
     cuda_product.LEAST_QUBITS_OF_THREE = 0 if part[1] == 3 else 99
-    run = cuda_product.product_launch(launcher, matrix, targets, {}, num_qubits, "double")
+    run = cuda_product.product_launch(launcher, matrix, targets, {}, num_qubits, precision)
 
     def launch(state):
         cuda_product.LEAST_QUBITS_OF_THREE = 0 if part[1] == 3 else 99
@@ -126,20 +137,21 @@ def by_library(launcher, matrix, targets, num_qubits, part):
     return launch
 
 
-def variants(k):
-    """Names and makers of what can do a matrix on ``k`` qubits."""
-    wide = max(k, 4)
-    for shape in (SHAPES[wide], *OTHER_SHAPES[wide]) if wide in SHAPES else ():
+def variants(k, precision):
+    """Names and makers of what can do a matrix on ``k`` qubits of a state in ``precision``."""
+    wide, own = max(k, 4), SHAPES[precision].get(max(k, 4))
+    others = [Shape(*map(int, text.split()), own.real) for text in OTHER_SHAPES.get((precision, wide), ())]
+    for shape in (own, *others) if own else ():
         yield " ".join(str(getattr(shape, name)) for name in Shape.__slots__), partial(by_kernel, shape=shape)
-    for part in PARTS.get(k, ()):
-        yield f"library 2^{part[0]} by {part[1]}", partial(by_library, part=part)
+    for part in PARTS.get((precision, k), ()):
+        yield f"library 2^{part[0]} by {part[1]}", partial(by_library, part=part, precision=precision)
 
 
 @cache
-def columns_of(targets):
+def columns_of(targets, precision):
     """A random state of few qubits, the indices of its columns, some of them, and their exact products."""
     rng, n, matrix = np.random.default_rng(5), CHECKED_QUBITS, haar(len(targets))
-    state = rng.normal(size=1 << n) + 1j * rng.normal(size=1 << n)
+    state = (rng.normal(size=1 << n) + 1j * rng.normal(size=1 << n)).astype(DTYPE[precision])
     rows = cuda_dense.sums([(1 << t, 0) for t in targets])[:, 0].astype(np.int64)
     others = cuda_dense.sums([(1 << q, 0) for q in range(n) if q not in targets])[:, 0].astype(np.int64)
     index = rows[:, None] | others[None, :]
@@ -153,58 +165,69 @@ def rotation(k):
     return np.linalg.qr(haar(k).real)[0].astype(complex)
 
 
-def errors(launcher, make, targets):
+def errors(launcher, make, targets, precision):
     """Largest errors of a variant and of the library on the same columns, and what is left of exact zeros."""
     cupy, n, k = launcher.cupy, CHECKED_QUBITS, len(targets)
-    before, index, some, exact = columns_of(tuple(targets))
+    before, index, some, exact = columns_of(tuple(targets), precision)
+    dtype = DTYPE[precision]
     state = State(cupy.asarray(before))
     make(launcher, haar(k), targets, n)(state)
     after = state.amps.get()[index]
-    library = cupy.matmul(cupy.asarray(haar(k)), cupy.asarray(before[index])).get()
-    norms = np.linalg.norm(before[index[:, some]], axis=0) * UNIT
+    library = cupy.matmul(cupy.asarray(haar(k).astype(dtype)), cupy.asarray(before[index])).get()
+    norms = np.linalg.norm(before[index[:, some]], axis=0) * UNIT[precision]
     error, other = (float(np.max(np.abs(values[:, some] - exact) / norms)) for values in (after, library))
-    real = State(cupy.asarray(before.real.astype(complex)))
+    real = State(cupy.asarray(before.real.astype(dtype)))
     make(launcher, rotation(k), targets, n)(real)
     return error, other, float(np.max(np.abs(after - library))), int(cupy.count_nonzero(real.amps.imag))
 
 
-def measure(out, num_qubits, widths):
+def measure(out, num_qubits, widths, precisions=tuple(DTYPE)):
     """One row per width, place and variant."""
     import cupy
 
-    launcher, n = Launcher(cupy), num_qubits
-    amps = cupy.empty(1 << n, complex)
-    part = cupy.random.standard_normal(1 << 25).view(complex) * 2.0 ** (-n / 2)
+    launcher, found = Launcher(cupy), []
+    for precision in precisions:
+        state = random_state(cupy, num_qubits, precision)
+        unit = launcher.seconds(lambda amps=state.amps: cupy.multiply(amps, amps.dtype.type(1), out=amps), 5)
+        name = cupy.cuda.runtime.getDeviceProperties(0)["name"].decode()
+        print(f"{name}, {num_qubits} qubits, {precision}, pass {unit * 1e3:.3f} ms", flush=True)
+        for k in widths:
+            for name, make in variants(k, precision):
+                row = measured(launcher, state, (k, precision, name), make, unit)
+                found.append(row)
+                Path(out).write_text(json.dumps(found, indent=1))
+        if precision == "double":
+            pieces(launcher, state, num_qubits)
+
+
+def random_state(cupy, num_qubits, precision):
+    """Amplitudes of norm about 1."""
+    amps = cupy.empty(1 << num_qubits, DTYPE[precision])
+    part = cupy.random.standard_normal(1 << 25).view(complex) * 2.0 ** (-num_qubits / 2)
     for first in range(0, amps.size, part.size):
-        amps[first : first + part.size] = part
-    state = State(amps)
-    unit = launcher.seconds(lambda: cupy.multiply(amps, 1.0, out=amps), 5)
-    print(
-        f"{cupy.cuda.runtime.getDeviceProperties(0)['name'].decode()}, {n} qubits, pass {unit * 1e3:.3f} ms", flush=True
-    )
-    found = []
-    for k in widths:
-        matrix = haar(k)
-        spread = sorted(int(q) for q in np.random.default_rng(k).permutation(n)[:k])
-        near = sorted(int(q) for q in np.random.default_rng(k).permutation(CHECKED_QUBITS)[:k])
-        for name, make in variants(k):
-            places = {"low": range(k), "high": range(n - k, n), "spread": spread}
-            times = {
-                where: launcher.seconds(partial(make(launcher, matrix, list(targets), n), state))
-                for where, targets in places.items()
-            }
-            worst = [
-                errors(launcher, make, list(t)) for t in (range(k), range(CHECKED_QUBITS - k, CHECKED_QUBITS), near)
-            ]
-            error, library, distance, imaginary = (max(column) for column in zip(*worst, strict=True))
-            found.append({"k": k, "variant": name, **times, "pass": unit, "error": error, "library_error": library})
-            passes = "  ".join(f"{where} {t / unit:6.2f}" for where, t in times.items())
-            wrong = " WRONG" if distance > 1e-12 or imaginary else ""
-            print(
-                f"k={k:2} {name:20} {passes}  passes; error {error:5.2f}, library's {library:5.2f}{wrong}", flush=True
-            )
-            Path(out).write_text(json.dumps(found, indent=1))
-    pieces(launcher, state, n)
+        amps[first : first + part.size] = part[: amps.size]
+    return State(amps)
+
+
+def measured(launcher, state, what, make, unit):
+    """One row: seconds at each place, and errors."""
+    (k, precision, name), n = what, state.amps.size.bit_length() - 1
+    matrix, rng = haar(k), np.random.default_rng(k)
+    spread = sorted(int(q) for q in rng.permutation(n)[:k])
+    near = sorted(int(q) for q in rng.permutation(CHECKED_QUBITS)[:k])
+    places = {"low": range(k), "high": range(n - k, n), "spread": spread}
+    times = {
+        where: launcher.seconds(partial(make(launcher, matrix, list(targets), n), state))
+        for where, targets in places.items()
+    }
+    checked = (range(k), range(CHECKED_QUBITS - k, CHECKED_QUBITS), near)
+    worst = [errors(launcher, make, list(targets), precision) for targets in checked]
+    error, library, distance, imaginary = (max(column) for column in zip(*worst, strict=True))
+    passes = "  ".join(f"{where} {t / unit:6.2f}" for where, t in times.items())
+    wrong = " WRONG" if distance > 1e4 * UNIT[precision] or imaginary else ""
+    print(f"k={k:2} {name:22} {passes}  passes; error {error:5.2f}, library's {library:5.2f}{wrong}", flush=True)
+    row = {"k": k, "precision": precision, "variant": name, **times}
+    return row | {"pass": unit, "error": error, "library_error": library}
 
 
 def pieces(launcher, state, n):
@@ -237,7 +260,7 @@ def profile(num_qubits=26):
 
     launcher, state = Launcher(cupy), State(cupy.zeros(1 << num_qubits, complex))
     for k in (5, 6, 8, 9):
-        by_kernel(launcher, haar(k), list(range(k)), num_qubits, SHAPES[k])(state)
+        by_kernel(launcher, haar(k), list(range(k)), num_qubits, SHAPES["double"][k])(state)
     cupy.cuda.Device().synchronize()
 
 

@@ -54,9 +54,10 @@ def dense_block(native: DenseBlock, worked: float, num_qubits: int, asked: Asked
     count = None if arithmetic == "native" else moduli.num_moduli_for(asked.accuracy, num_targets, asked.precision)
     if arithmetic == "emulated" and count is None:
         raise OptionError(_unattainable(asked.accuracy, num_targets))
-    if device.block_flops_per_s and asked.precision == "double":
+    rate = device.block_fp32_flops_per_s if asked.precision == "single" else device.block_flops_per_s
+    if rate:
         flops = 8 * worked * 0.5 ** len(op.controls) * (1 << num_targets)
-        seconds = flops / device.block_flops_per_s + device.launch_seconds
+        seconds = flops / rate + device.launch_seconds
         native = replace(native, prediction=replace(native.prediction, seconds=seconds, bound_by="arithmetic"))
     if count is None or (arithmetic == "auto" and not device.int8_ops_per_s):
         return native

@@ -37,6 +37,7 @@ class Device:
         fill_bytes_per_s: rate at which a product state is written; 0: as ``bandwidth_bytes_per_s``.
         touch_bytes_per_s: rate at which memory is zeroed or handed out when first touched; 0: at once.
         block_flops_per_s: rate of a `DenseBlock` in double precision, memory's time included; 0: as in a tile.
+        block_fp32_flops_per_s: the same in single precision.
     """
 
     name: str
@@ -53,6 +54,7 @@ class Device:
     fill_bytes_per_s: float = 0.0
     touch_bytes_per_s: float = 0.0
     block_flops_per_s: float = 0.0
+    block_fp32_flops_per_s: float = 0.0
     splits_pairs: bool = False
     moves_qubits: bool = False
 

@@ -89,6 +89,9 @@ class CudaEngine:
         if num_bytes < POOLED_BYTES and not self.max_memory_bytes:
             return CudaState(num_qubits, precision, self.cupy.empty(size, DTYPES[precision]))
         free = self.free_bytes()
+        if needed > free and self._programs:  # their matrices and tables may be in the way
+            self._programs.clear()
+            free = self.free_bytes()
         if needed > free:
             fits = (free // amplitude_bytes(precision)).bit_length() - 1
             raise CapacityError(
@@ -246,7 +249,7 @@ class CudaEngine:
         shape = SHAPES[state.precision]
         for op in ops:
             # alone on a large state, tensor cores do a matrix on 3 or 4 qubits in the time of a pass
-            alone = len(ops) == 1 and state.kernel_qubits >= REPEAT_QUBITS and self._has_tensor_cores(state)
+            alone = len(ops) == 1 and state.kernel_qubits >= REPEAT_QUBITS and self._has_tensor_cores()
             widest = 2 if alone else shape.register_qubits
             wide = op.kind is Kind.UNITARY and len(op.targets) > widest
             if wide or (len(op.mixed_qubits) > shape.tile_qubits):
@@ -257,8 +260,9 @@ class CudaEngine:
         flush(tile.swaps)
         return launches
 
-    def _has_tensor_cores(self, state: CudaState) -> bool:
-        return state.precision == "double" and self.architecture in jit.KERNELS["dense_block"].architectures
+    def _has_tensor_cores(self) -> bool:
+        """Whether this GPU has the FP64 tensor cores that dense blocks want."""
+        return self.architecture in jit.KERNELS["dense_block"].architectures
 
     def _dense_launch(self, state: CudaState, op: Op, zero_qubits: Sequence[int]) -> Any:
         if len(op.targets) == 3:
@@ -267,10 +271,11 @@ class CudaEngine:
         fixed = {q: 0 for q in zero_qubits if q not in op.targets}
         fixed |= {c: op.ctrl_state >> b & 1 for b, c in enumerate(op.controls)}
         free = state.kernel_qubits - len(fixed)
-        if not (self._has_tensor_cores(state) and k in cuda_dense.SHAPES and free >= k + cuda_dense.GROUP_BITS):
+        shapes = cuda_dense.SHAPES[state.precision]
+        if not (self._has_tensor_cores() and k in shapes and free >= k + cuda_dense.GROUP_BITS):
             return product_launch(self, op.matrix(), op.targets, fixed, state.kernel_qubits, state.precision)
-        shape = cuda_dense.SHAPES[k]
-        tables = cuda_dense.dense_tables(op.matrix(), op.targets, fixed, state.kernel_qubits, shape.threads)
+        shape = shapes[k]
+        tables = cuda_dense.dense_tables(op.matrix(), op.targets, fixed, state.kernel_qubits, shape)
         matrix, places = self.cupy.asarray(tables.matrix), self.cupy.asarray(tables.places)
         blocks = min(-(-tables.num_groups // shape.groups), shape.blocks * self.num_processors)
 

@@ -45,6 +45,7 @@ def cuda_device(engine: Any) -> Device:
         line_qubits=SHAPES["double"].line_qubits,
         overlap=OVERLAP,
         block_flops_per_s=rates["block_flops_per_s"],
+        block_fp32_flops_per_s=rates["block_fp32_flops_per_s"],
         splits_pairs=True,
         moves_qubits=True,
     )
@@ -82,13 +83,14 @@ def measure(engine: Any) -> dict[str, float]:
     empty_single = step_seconds(engine, single, TilePass(tile, NOTHING))
     dense_single = step_seconds(engine, single, TilePass(tile, dense_ops(tile[line:], 40))) - empty_single
     layers = step_seconds(engine, state, TilePass(tile, rotations(tile, 8))) - empty
-    tiny = engine.allocate(12, "double")
+    tiny, block_flops = engine.allocate(12, "double"), 8 * 2**BLOCK_QUBITS * amps
     return {
         "bandwidth_bytes_per_s": 32 * amps / empty,
         "fp64_flops_per_s": 40 * 32 * amps / max(dense, 1e-9),
         "fp32_flops_per_s": 40 * 32 * amps / max(dense_single, 1e-9),
         "int8_ops_per_s": int8_rate(engine),
-        "block_flops_per_s": 8 * 2**BLOCK_QUBITS * amps / step_seconds(engine, state, dense_block(tile)),
+        "block_flops_per_s": block_flops / step_seconds(engine, state, dense_block(tile)),
+        "block_fp32_flops_per_s": block_flops / step_seconds(engine, single, dense_block(tile)),
         "cache_bandwidth_bytes_per_s": 8 * SWEEPS_PER_LAYER * 32 * amps / max(layers, 1e-9),
         "launch_seconds": step_seconds(engine, tiny, TilePass(tuple(range(12)), NOTHING)),
     }

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qsim_ozaki.cuda_program import runs_of
-from qsim_ozaki.jit import KERNELS
+from qsim_ozaki.jit import DENSE_MACROS, KERNELS
 from qsim_ozaki.ops import ComplexArray, Kind, Op
 
 GROUP_BITS = 3  # of the columns of a group: those of one product of the tensor cores
@@ -47,6 +47,7 @@ class Shape:
         products: real products of a complex one. Three where the tensor cores bound the time; four where memory does,
             for they keep exact zeros of complex states.
         blocks: that share a processor.
+        real: `double` for complex128 states, `float` for complex64.
     """
 
     threads: int
@@ -55,20 +56,33 @@ class Shape:
     buffers: int
     products: int
     blocks: int
+    real: str
 
     def macros(self, k: int) -> dict[str, str]:
         """The kernel's instance for matrices on ``k`` qubits."""
         return {"K": str(k)} | {name.upper(): str(getattr(self, name)) for name in self.__slots__}
 
+    @property
+    def line_qubits(self) -> int:
+        """log2 of the amplitudes in 128 bytes."""
+        return 3 if self.real == "double" else 4
+
     def shared_bytes(self, k: int) -> int:
         """Dynamic shared memory of one block."""
-        return self.buffers * self.groups * (16 * GROUP_COLUMNS << k)
+        return self.buffers * self.groups * (128 * GROUP_COLUMNS << k) >> self.line_qubits
 
 
-SHAPES = {
-    int(row["K"]): Shape(*(int(row[name.upper()]) for name in Shape.__slots__))
-    for row in KERNELS["dense_block"].instances
-}
+def shapes(real: str) -> dict[int, Shape]:
+    """The kernel's instances for one type of amplitude, by number of targets."""
+    found = {}
+    for row in KERNELS["dense_block"].instances:
+        threads, groups, warp_groups, buffers, products, blocks = (int(row[name]) for name in DENSE_MACROS[2:])
+        if row["REAL"] == real:
+            found[int(row["K"])] = Shape(threads, groups, warp_groups, buffers, products, blocks, real)
+    return found
+
+
+SHAPES = {"double": shapes("double"), "single": shapes("float")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +139,7 @@ def fragments(matrix: ComplexArray) -> ComplexArray:
 
 
 def dense_tables(
-    matrix: ComplexArray, targets: Sequence[int], fixed: dict[int, int], num_qubits: int, threads: int
+    matrix: ComplexArray, targets: Sequence[int], fixed: dict[int, int], num_qubits: int, shape: Shape
 ) -> DenseTables:
     """Tables of one block.
 
@@ -138,7 +152,7 @@ def dense_tables(
         targets: distinct qubits.
         fixed: value of each qubit at which the block acts (controls and qubits known to be |0>).
         num_qubits: width of the state; k, the columns of a group and the fixed qubits must fit.
-        threads: of a block.
+        shape: of a tile.
     """
     k = len(targets)
     rows = sorted(targets)
@@ -147,13 +161,12 @@ def dense_tables(
     union = sorted(rows + columns)
     exchange = bool({*union[:2]} & {*rows})
     out_rows = [*rows[1:4], rows[0], *rows[4:]] if exchange else rows
-    slot = slots(union, rows, columns)
-    late = rows[threads.bit_length() - 1 - GROUP_BITS :]  # each iteration brings whole rows
-    early = [q for q in union if q not in late]
+    reading = [rows[0], rows[1], columns[2], columns[1] if exchange else columns[0]][: shape.line_qubits]
+    slot = slots(union, rows, columns, reading)
+    others = [q for q in range(num_qubits) if q not in fixed and q not in union]
     places = np.concatenate(
         [
-            np.resize(sums([(1 << q, slot[q]) for q in early], np.bitwise_xor), (threads, 2)).reshape(-1),
-            sums([(1 << q, 0) for q in late])[:, 0],
+            *(in_order if shape.buffers == 2 else by_rows)(shape, union, others, rows, slot),
             sums([(1 << q, 0) for q in out_rows[4:]])[:, 0],
             *lane_places(rows, out_rows, columns, slot),
         ]
@@ -167,8 +180,42 @@ def dense_tables(
     tile["exchange"] = exchange
     tile["runs"] = runs_record([*union, *fixed])
     order = [rows.index(q) for q in out_rows]
-    by_rows = sorted_matrix(matrix, targets)[sums([(1 << b, 0) for b in order])[:, 0].astype(np.int64)]
-    return DenseTables(fragments(by_rows), places, tile, num_groups)
+    permuted = sorted_matrix(matrix, targets)[sums([(1 << b, 0) for b in order])[:, 0].astype(np.int64)]
+    return DenseTables(fragments(permuted), places, tile, num_groups)
+
+
+def in_order(
+    shape: Shape, union: Sequence[int], others: Sequence[int], rows: Sequence[int], slot: dict[int, int]
+) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    """(offset in the state, slot) of threads and of moves that walk a tile in the state's order.
+
+    Args:
+        shape: of a tile.
+        union: qubits of a group, ascending.
+        others: qubits that number groups, ascending.
+        rows: the targets, ascending.
+        slot: of the union's qubits.
+    """
+    group_slots = GROUP_COLUMNS << len(rows)
+    bits = shape.groups.bit_length() - 1
+    steps = {q: (1 << q, slot[q]) for q in union}
+    # a group's place in the state comes from its number; qubits that a small state lacks come last
+    steps |= {others[b] if b < len(others) else 64 + b: (0, group_slots << b) for b in range(bits)}
+    order = [steps[q] for q in sorted(steps)]
+    held = shape.threads.bit_length() - 1
+    return sums(order[:held], np.bitwise_xor).reshape(-1), sums(order[held:], np.bitwise_xor).reshape(-1)
+
+
+def by_rows(
+    shape: Shape, union: Sequence[int], others: Sequence[int], rows: Sequence[int], slot: dict[int, int]
+) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    """The same, where each of the tile's groups in turn gets the same rows, and then the next ones."""
+    del others
+    late = rows[shape.threads.bit_length() - 1 - GROUP_BITS :]
+    early = [(1 << q, slot[q]) for q in union if q not in late]
+    groups = np.array([(0, number * (GROUP_COLUMNS << len(rows))) for number in range(shape.groups)], np.uint64)
+    moves = sums([(1 << q, slot[q]) for q in late])[:, None] + groups
+    return sums(early, np.bitwise_xor).reshape(-1), moves.reshape(-1)
 
 
 def lane_places(
@@ -186,22 +233,21 @@ def lane_places(
     return np.stack([first, first ^ traded], axis=1).reshape(-1), reads
 
 
-def slots(union: Sequence[int], rows: Sequence[int], columns: Sequence[int]) -> dict[int, int]:
-    """What each qubit of a group adds, by XOR, to a slot of 16 bytes in shared memory.
+def slots(union: Sequence[int], rows: Sequence[int], columns: Sequence[int], reading: Sequence[int]) -> dict[int, int]:
+    """What each qubit of a group adds, by XOR, to a slot of one amplitude in shared memory.
 
-    The three lowest qubits choose among the 8 slots of a 128-byte line. The two lowest rows and the highest column, by
-    which a quarter warp reads, change these bits as well where they are not among the lowest: to one each that no other
-    of them has, so that 8 lanes read from 8 distinct slots. Rows from the fourth on are plain bits.
+    The lowest qubits choose among the slots of a 128-byte line, as many as there are in ``reading``: those by which
+    lanes that read together differ. Where one of these is not among the lowest, it changes as well one bit of a line
+    that no other has, so that these lanes read from distinct slots. Rows from the fourth on are plain bits.
     """
-    lowest = union[:GROUP_BITS]
+    lowest = [q for q in union[: len(reading)] if q not in rows[GROUP_BITS:]]
     others = sorted(q for q in (*columns, *rows[:GROUP_BITS]) if q not in lowest)
     others.sort(key=lambda q: q == rows[2])  # the third row highest
     order = [*lowest, *others, *rows[GROUP_BITS:]]
     slot = {q: 1 << b for b, q in enumerate(order)}
-    reading = [rows[0], rows[1], columns[2]]
-    free = [1 << b for b, q in enumerate(lowest) if q not in reading]
+    free = [slot[q] for q in order[: len(reading)] if q not in reading]
     for q in reading:
-        if q not in lowest:
+        if q in order[len(reading) :]:
             slot[q] |= free.pop()
     return slot
 

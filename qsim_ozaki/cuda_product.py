@@ -12,26 +12,28 @@ from typing import Any
 
 from qsim_ozaki import cuda_dense
 from qsim_ozaki.cuda_layout import SHAPES
-from qsim_ozaki.errors import EngineError
+from qsim_ozaki.errors import CapacityError, EngineError
 from qsim_ozaki.ops import ComplexArray
 
-LEAST_PART, LARGEST_PART = (
-    1 << 21,
-    1 << 26,
-)  # amplitudes: 32 MiB in complex128 stay in L2 (H200: 50 MB), 1 GiB fit memory
-PART_WORK = 1 << 31  # products of a part, amplitudes times 2^k: 0.3 ms on an H200, so that launches cost nothing
+LARGEST_PART = (
+    1 << 26
+)  # amplitudes, a GiB in complex128: parts of 2^21, that stay in L2, take 4 % longer (H200, 2026-11)
+MEMORY_SHARE = 4  # a part takes at most one in so many of the free bytes: two parts leave half to the library
 LEAST_QUBITS_OF_THREE = 7  # memory bounds smaller matrices, whose exact zeros four products keep
 
 
-def part_elements(k: int) -> int:
-    """Amplitudes of one part: few enough for L2 where the product itself takes long."""
-    return max(min(max(PART_WORK >> k, LEAST_PART), LARGEST_PART), 1 << k)
+def part_elements(k: int, room: int) -> int:
+    """Amplitudes of one part, a power of two: at most ``room`` and `LARGEST_PART`, at least one column of 2^k."""
+    return max(min(1 << max(room, 1).bit_length() - 1, LARGEST_PART), 1 << k)
 
 
 def product_launch(
     engine: Any, matrix: ComplexArray, targets: Sequence[int], fixed: dict[int, int], num_qubits: int, precision: str
 ) -> Callable[[Any], None]:
-    """A launch of one matrix on a state of ``num_qubits`` (padding included), through two bounded buffers.
+    """A launch of one matrix on a state of ``num_qubits`` (padding included), through two buffers of one part each.
+
+    The matrix is on the device once, in the state's precision. Buffers are a GiB each at most in complex128 and a
+    quarter of the free memory, the pool's between runs; where a run does not get them, parts are halved for good.
 
     Args:
         engine: a CUDA engine.
@@ -40,45 +42,76 @@ def product_launch(
         fixed: value of each qubit at which the matrix acts.
         num_qubits: width of the state.
         precision: of the state, ``"double"`` or ``"single"``.
+
+    Raises:
+        CapacityError: from a run, where not even two columns of the matrix fit.
     """
     cupy, k = engine.cupy, len(targets)
     dtype = "complex128" if precision == "double" else "complex64"
     instance = {"REAL": "double" if precision == "double" else "float"}
-    tables = cuda_dense.part_tables(targets, fixed, num_qubits, part_elements(k), SHAPES[precision].line_qubits)
-    places, shape = cupy.asarray(tables.places), (1 << k, tables.num_columns)
-    blocks = min(int(tables.parts["num_tiles"][0]), 8 * engine.num_processors)
+    line_qubits = SHAPES[precision].line_qubits
+    unitary = cupy.asarray(matrix, dtype)
+
+    def divided(room: int) -> tuple[cuda_dense.PartTables, Any]:
+        tables = cuda_dense.part_tables(targets, fixed, num_qubits, part_elements(k, room), line_qubits)
+        return tables, cupy.asarray(tables.places)
+
+    tables, places = divided(engine.free_bytes() // MEMORY_SHARE * (1 << line_qubits) // 128)
 
     def run(target: Any) -> None:
-        unitary = cupy.asarray(matrix, dtype)
-        block, out = cupy.empty(shape, dtype), cupy.empty(shape, dtype)
+        nonlocal tables, places
+        while True:
+            try:
+                block, out = cupy.empty((2, 1 << k, tables.num_columns), dtype)
+                break
+            except MemoryError as error:  # other states have come since
+                if tables.num_columns == 1:
+                    raise out_of_memory(k, dtype, engine) from error
+                tables, places = divided((tables.num_columns << k) // 2)
+        blocks = min(int(tables.parts["num_tiles"][0]), 8 * engine.num_processors)
         for number in range(len(tables.parts)):
             record = tables.parts[number : number + 1]
             engine.launch("block_gather", instance, blocks, 256, (target.amps, block, places, record))
-            if precision == "double" and k >= LEAST_QUBITS_OF_THREE:
-                multiply_by_three(cupy, unitary, block, out)
-            else:
-                cupy.matmul(unitary, block, out=out)
+            multiply = multiply_by_three if k >= LEAST_QUBITS_OF_THREE else multiply_by_four
+            multiply(cupy, unitary, block, out)
             engine.launch("block_scatter", instance, blocks, 256, (target.amps, out, places, record))
 
     return run
 
 
+def out_of_memory(k: int, dtype: str, engine: Any) -> CapacityError:
+    """What to raise where two columns of a matrix on ``k`` qubits do not fit."""
+    needed = 2 * (16 if dtype == "complex128" else 8) << k
+    return CapacityError(
+        f"a matrix on {k} qubits needs {needed / 2**20:.3g} MiB beside the state; {engine.device_name} has "
+        f'{engine.free_bytes() / 2**20:.3g} MiB free. Use a matrix on fewer qubits, a smaller state, or engine="cpu".'
+    )
+
+
+def multiply_by_four(cupy: Any, left: Any, right: Any, out: Any) -> None:
+    """``out = left @ right``."""
+    cupy.matmul(left, right, out=out)
+
+
 def multiply_by_three(cupy: Any, left: Any, right: Any, out: Any) -> None:
-    """``out = left @ right`` by three real products instead of four, complex128, all row-major.
+    """``out = left @ right`` by three real products instead of four, complex128 or complex64, all row-major.
 
     The real parts are those of four products; the imaginary parts are as exact as a column's norm.
-    Source: cuBLAS, cublasZgemm3m; Higham, Accuracy and Stability of Numerical Algorithms, 23.2.4.
+    Source: cuBLAS, cublasZgemm3m and cublasCgemm3m; Higham, Accuracy and Stability of Numerical Algorithms, 23.2.4.
     """
     handle = ctypes.c_void_p(cupy.cuda.device.get_cublas_handle())
     library = cublas(cupy.cuda.runtime.runtimeGetVersion() // 1000)
     if library is None:
-        cupy.matmul(left, right, out=out)
+        multiply_by_four(cupy, left, right, out)
         return
     rows, columns = right.shape
-    one, zero = (ctypes.c_double * 2)(1, 0), (ctypes.c_double * 2)(0, 0)
+    name, real = {"complex128": ("cublasZgemm3m", ctypes.c_double), "complex64": ("cublasCgemm3m", ctypes.c_float)}[
+        str(out.dtype)
+    ]
+    one, zero = (real * 2)(1, 0), (real * 2)(0, 0)
     stream = ctypes.c_void_p(cupy.cuda.get_current_stream().ptr)
     # the library stores by columns: out^T = right^T left^T
-    status = library.cublasSetStream_v2(handle, stream) or library.cublasZgemm3m(
+    status = library.cublasSetStream_v2(handle, stream) or getattr(library, name)(
         handle,
         *(ctypes.c_int(value) for value in (0, 0, columns, rows, rows)),
         ctypes.byref(one),
@@ -88,7 +121,7 @@ def multiply_by_three(cupy: Any, left: Any, right: Any, out: Any) -> None:
         *_matrix(out, columns),
     )
     if status != 0:
-        raise EngineError(f"cublasZgemm3m of {rows} x {rows} by {rows} x {columns} failed with status {status}")
+        raise EngineError(f"{name} of {rows} x {rows} by {rows} x {columns} failed with status {status}")
 
 
 def _matrix(values: Any, stride: int) -> tuple[ctypes.c_void_p, ctypes.c_int]:

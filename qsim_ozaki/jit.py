@@ -58,14 +58,20 @@ WGMMA = (  # of ozaki_wgmma.cu
     {"CLUSTER": "2", "STAGES": "3", "LEAD": "1", "COPIER": "0"},
 )
 # of dense_block.cu, by number of targets; cuda_dense.Shape says what each means and why
-DENSE_MACROS = ("K", "THREADS", "GROUPS", "WARP_GROUPS", "BUFFERS", "PRODUCTS", "BLOCKS")
+DENSE_MACROS = ("REAL", "K", "THREADS", "GROUPS", "WARP_GROUPS", "BUFFERS", "PRODUCTS", "BLOCKS")
 DENSE_SHAPES = (
-    "4 128 16 4 2 4 3",
-    "5 128 8 4 2 4 2",
-    "6 128 4 4 2 3 2",
-    "7 256 8 4 1 3 1",
-    "8 256 4 4 1 3 1",
-    "9 256 3 3 1 3 1",
+    "double 4 128 16 4 2 4 2",
+    "double 5 128 8 4 2 4 2",
+    "double 6 128 4 4 2 3 2",
+    "double 7 128 4 4 1 3 2",
+    "double 8 256 4 4 1 3 1",
+    "double 9 256 3 3 1 3 1",
+    "float 4 128 16 4 2 4 2",
+    "float 5 128 8 4 2 4 2",
+    "float 6 128 4 4 2 3 2",
+    "float 7 128 4 4 1 3 2",
+    "float 8 256 4 4 1 3 1",
+    "float 9 256 6 3 1 3 1",
 )
 
 KERNELS: dict[str, Kernel] = {

@@ -10,7 +10,18 @@ SWAP = np.array([0, 2, 1, 3])
 
 
 def random_unitary(rng, size):
-    """Haar-random ``size`` x ``size`` unitary."""
+    """Random ``size`` x ``size`` unitary, size a power of two: from the Haar measure up to 64.
+
+    A larger one is a Kronecker product of two smaller ones, its rows permuted, its columns turned by phases, and
+    reflected at a random vector, so that no structure is left: as dense as any, and drawn in time proportional to its
+    entries.
+    """
+    if size > 64:
+        part = 1 << (size.bit_length() - 1) // 2
+        product = np.kron(random_unitary(rng, part), random_unitary(rng, size // part))
+        turned = product[rng.permutation(size)] * phases(rng, size)
+        normal = random_state(rng, size.bit_length() - 1)
+        return turned - 2 * np.outer(normal, normal.conj() @ turned)
     q, r = np.linalg.qr(rng.normal(size=(size, size)) + 1j * rng.normal(size=(size, size)))
     return q * (np.diag(r) / np.abs(np.diag(r)))
 

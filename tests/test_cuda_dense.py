@@ -12,6 +12,7 @@ from random_ops import random_state, random_unitary
 from reference import apply_op, tolerance
 
 from qsim_ozaki import cuda_dense, cuda_layout, cuda_product
+from qsim_ozaki.errors import CapacityError
 from qsim_ozaki.ops import Kind, Op
 
 PRECISIONS = ["double", "single"]
@@ -33,9 +34,9 @@ def places_of(kind, k, n, rng):
     return tuple(int(q) for q in rng.permutation(order))
 
 
-def run_dense(tables, k, state):
+def run_dense(tables, shape, k, state):
     """The state after one dense block of ``tables``, on the host."""
-    shape, out = cuda_dense.SHAPES[k], state.copy()
+    out = state.copy()
     blocks = min(2, -(-tables.num_groups // shape.groups))
     args = (out, tables.matrix, tables.places, tables.tile)
     kernels_host.launch("dense_block", shape.macros(k), blocks, shape.threads, args)
@@ -45,20 +46,55 @@ def run_dense(tables, k, state):
 KINDS = ("low", "high", "zero", "one", "one two", "two", "zero two", "random")
 
 
+@pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("k", [4, 5, 6, 7, 8, 9])
-def test_dense_blocks_on_the_host(rng, k):
+def test_dense_blocks_on_the_host(rng, k, precision):
     """Tiles in turn, tensor cores emulated: one buffer or two, any number of groups, the last tile not full."""
-    shape = cuda_dense.SHAPES[k]
+    shape = cuda_dense.SHAPES[precision][k]
     n = k + cuda_dense.GROUP_BITS + {4: 6, 5: 5, 6: 4, 7: 5, 8: 4, 9: 4}[k]
     for kind in KINDS if k in (4, 6) else KINDS[::7] if k < 8 else KINDS[:1]:
         targets = places_of(kind, k, n, rng)
         control = next(q for q in rng.permutation(n) if q not in targets)
         op = Op(Kind.UNITARY, targets, random_unitary(rng, 1 << k), (int(control),), 1)
-        tables = cuda_dense.dense_tables(op.data, op.targets, {int(control): 1}, n, shape.threads)
+        tables = cuda_dense.dense_tables(op.data, op.targets, {int(control): 1}, n, shape)
         assert tables.num_groups == 1 << (n - k - cuda_dense.GROUP_BITS - 1)
-        state = random_state(rng, n)
-        got = run_dense(tables, k, state)
-        assert np.linalg.norm(got - apply_op(state, op)) <= tolerance(1 << k), (targets, control)
+        state = random_state(rng, n).astype(np.complex128 if precision == "double" else np.complex64)
+        got = run_dense(tables, shape, k, state)
+        terms = 1 << k if precision == "double" else 1  # complex64 is multiplied in FP64 and rounded once
+        assert np.linalg.norm(got - apply_op(state, op)) <= tolerance(terms, precision), (targets, control)
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_lanes_read_from_distinct_banks(rng, precision):
+    """Lanes that read 128 bytes of shared memory together have distinct slots of a 128-byte row; so have 8 writers."""
+    for k, shape in cuda_dense.SHAPES[precision].items():
+        n, at_once = k + cuda_dense.GROUP_BITS + 2, 128 // (16 if precision == "double" else 8)
+        for kind in KINDS:
+            targets = places_of(kind, k, n, rng)
+            tables = cuda_dense.dense_tables(np.eye(1 << k, dtype=complex), targets, {}, n, shape)
+            reads = tables.places[-32:].reshape(-1, at_once) % at_once
+            assert all(len(set(row)) == at_once for row in reads), (k, targets)
+            slots = tables.places[: 2 * shape.threads].reshape(-1, 8, 2)[:, :, 1] % at_once
+            assert all(len(set(row)) == 8 for row in slots), (k, targets)
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_moves_walk_a_tile_in_the_states_order(rng, precision):
+    """With two buffers, threads and then moves name the tile's amplitudes in ascending order, whichever are targets."""
+    for k, shape in cuda_dense.SHAPES[precision].items():
+        if shape.buffers == 1:
+            continue
+        n, moves = k + cuda_dense.GROUP_BITS + 6, shape.groups * (8 << k) // shape.threads
+        for kind in KINDS:
+            targets = places_of(kind, k, n, rng)
+            tables = cuda_dense.dense_tables(np.eye(1 << k, dtype=complex), targets, {}, n, shape)
+            pairs = tables.places[: 2 * (shape.threads + moves)].reshape(-1, 2).astype(np.int64)
+            threads, later = pairs[: shape.threads], pairs[shape.threads :]
+            offsets, slots = (later[:, None] ^ threads[None, :]).reshape(-1, 2).T
+            assert sorted(slots) == list(range(len(slots)))
+            others = [q for q in range(n) if q not in targets][cuda_dense.GROUP_BITS :]
+            places = offsets | cuda_dense.sums([(1 << q, 0) for q in others])[slots // (8 << k), 0].astype(np.int64)
+            assert np.all(np.diff(places) > 0), (k, targets)
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)
@@ -99,36 +135,50 @@ class Library:
         return 0
 
     def cublasZgemm3m(self, handle, *arguments):  # noqa: N802
+        self.multiply(ctypes.c_double, handle, *arguments)
+        return 0
+
+    def cublasCgemm3m(self, handle, *arguments):  # noqa: N802
+        self.multiply(ctypes.c_float, handle, *arguments)
+        return 0
+
+    def multiply(self, real, handle, *arguments):
+        """The product, of matrices of ``real`` pairs."""
         trans_a, trans_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc = arguments
         assert (handle.value, trans_a.value, trans_b.value) == (7, 0, 0)
         assert (alpha._obj[:], beta._obj[:]) == ([1, 0], [0, 0])
         m, n, k = m.value, n.value, k.value
         left, right, out = (
-            np.ctypeslib.as_array(ctypes.cast(at, ctypes.POINTER(ctypes.c_double)), (columns, stride.value, 2)).view(
-                complex
+            np.ctypeslib.as_array(ctypes.cast(at, ctypes.POINTER(real)), (columns, stride.value, 2)).view(
+                "c16" if real is ctypes.c_double else "c8"
             )
             for at, stride, columns in ((a, lda, k), (b, ldb, n), (c, ldc, n))
         )
         out[:, :m, 0] = right[:, :k, 0] @ left[:, :m, 0]
         self.calls += 1
-        return 0
 
 
-@pytest.mark.parametrize(("k", "precision", "calls"), [(5, "double", 0), (7, "single", 0), (7, "double", 16)])
-def test_library_products_on_the_host(rng, monkeypatch, k, precision, calls):
-    """Gather, product, scatter over parts: by four real products, or by three where the library has them."""
-    library, n, dtype = Library(), 13, np.complex128 if precision == "double" else np.complex64
-    monkeypatch.setattr(cuda_product, "cublas", lambda version: library)
-    monkeypatch.setattr(cuda_product, "part_elements", lambda k: 1 << 8)
+@pytest.fixture
+def library(monkeypatch):
+    """A library in place of cuBLAS, and what CuPy says of streams and addresses."""
     found = SimpleNamespace(
         device=SimpleNamespace(get_cublas_handle=lambda: 7),
         runtime=SimpleNamespace(runtimeGetVersion=lambda: 13000),
         get_current_stream=lambda: SimpleNamespace(ptr=9),
     )
     monkeypatch.setattr(kernels_host.Engine.cupy, "cuda", found)
-    monkeypatch.setattr(
-        kernels_host.Array, "data", property(lambda a: SimpleNamespace(ptr=a.ctypes.data)), raising=False
-    )
+    address = property(lambda array: SimpleNamespace(ptr=array.ctypes.data))
+    monkeypatch.setattr(kernels_host.Array, "data", address, raising=False)
+    library = Library()
+    monkeypatch.setattr(cuda_product, "cublas", lambda version: library)
+    return library
+
+
+@pytest.mark.parametrize(("k", "precision", "calls"), [(5, "double", 0), (7, "single", 16), (7, "double", 16)])
+def test_library_products_on_the_host(rng, monkeypatch, library, k, precision, calls):
+    """Gather, product, scatter over parts: by four real products, or by three where the library has them."""
+    n, dtype = 13, np.complex128 if precision == "double" else np.complex64
+    monkeypatch.setattr(cuda_product, "part_elements", lambda k, room: 1 << 8)
     targets = places_of("random", k, n - 1, rng)
     op = Op(Kind.UNITARY, targets, random_unitary(rng, 1 << k), (n - 1,), 1)
     state = random_state(rng, n)
@@ -139,15 +189,51 @@ def test_library_products_on_the_host(rng, monkeypatch, k, precision, calls):
     assert library.calls == calls
 
 
+def test_parts_fit_the_memory(rng, monkeypatch, library):
+    """Parts take a share of what is free, and less where a run does not get it; the matrix is on the device once."""
+    k, n, engine = 7, 12, kernels_host.Engine()
+    assert cuda_product.part_elements(10, 1 << 40) == cuda_product.LARGEST_PART
+    assert cuda_product.part_elements(10, 5000) == 4096
+    assert cuda_product.part_elements(10, 0) == 1024
+    free, limit, empty, asked = 4 * 16 << 11, [1 << 40], engine.cupy.empty, []
+
+    def bounded(shape, dtype):
+        asked.append(int(np.prod(shape)))
+        if asked[-1] * 16 > limit[0]:
+            raise MemoryError(f"{asked[-1]} amplitudes")
+        return empty(shape, dtype)
+
+    monkeypatch.setattr(engine.cupy, "empty", staticmethod(bounded))
+    monkeypatch.setattr(kernels_host.Engine, "free_bytes", lambda engine: free)
+    op = Op(Kind.UNITARY, places_of("random", k, n, rng), random_unitary(rng, 1 << k))
+    state = random_state(rng, n)
+    amps, uploads = state.copy(), []
+    launch = cuda_product.product_launch(engine, op.data, op.targets, {}, n, "double")
+    asarray = engine.cupy.asarray
+    monkeypatch.setattr(
+        engine.cupy, "asarray", staticmethod(lambda values, *dtype: uploads.append(values) or asarray(values, *dtype))
+    )
+    launch(SimpleNamespace(amps=amps))
+    limit[0] = 16 << 10
+    launch(SimpleNamespace(amps=amps))
+    launch(SimpleNamespace(amps=amps))
+    assert not any(values is op.data for values in uploads)
+    assert asked == [1 << 12, 1 << 12, 1 << 11, 1 << 10, 1 << 10]
+    assert np.linalg.norm(amps - apply_op(apply_op(apply_op(state, op), op), op)) <= tolerance(12)
+    limit[0] = 100
+    with pytest.raises(CapacityError, match=r"a matrix on 7 qubits needs 0.00391 MiB .* has 0.125 MiB free"):
+        launch(SimpleNamespace(amps=amps))
+
+
 def test_three_products_are_as_exact_as_four(rng):
     """Errors of columns of every kind, over their norms, against NumPy's; real matrices keep real states real."""
     k, n = 6, 12
-    shape, targets = cuda_dense.SHAPES[k], tuple(range(6, 12))
+    shape, targets = cuda_dense.SHAPES["double"][k], tuple(range(6, 12))
     assert shape.products == 3
 
     def run(matrix, columns):
-        tables = cuda_dense.dense_tables(matrix, targets, {}, n, shape.threads)
-        return run_dense(tables, k, columns.reshape(-1)).reshape(1 << k, -1)
+        tables = cuda_dense.dense_tables(matrix, targets, {}, n, shape)
+        return run_dense(tables, shape, k, columns.reshape(-1)).reshape(1 << k, -1)
 
     def error(found, matrix, columns):
         exact = matrix.astype(np.clongdouble) @ columns.astype(np.clongdouble)
