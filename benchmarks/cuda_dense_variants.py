@@ -2,7 +2,9 @@
 
 usage: cuda_dense_variants.py OUT.json [NUM_QUBITS [K ...]]   (28 qubits and k from 3 to 10 if not given; complex128,
            then complex64)
-       cuda_dense_variants.py profile                         (three launches for a profiler to look at)
+       cuda_dense_variants.py steps [NUM_QUBITS]              (the engine's native blocks as a run sees them, the host's
+           time included; 20 qubits if not given; needs the compiled extension too)
+       cuda_dense_variants.py profile                         (four launches for a profiler to look at)
 The first variant of each k and precision is the package's. Targets are the lowest, the highest and random qubits; one
 pass is an in-place copy of the state in its precision. Errors are of 8 columns against extended precision, over the
 columns' norms in units of 2**-53 or 2**-24, beside those of the library's product of the same columns. Needs CuPy, not
@@ -11,6 +13,7 @@ the compiled extension.
 
 import json
 import sys
+import time
 from functools import cache, partial
 from pathlib import Path
 
@@ -31,11 +34,11 @@ OTHER_SHAPES = {
     ("double", 8): ("256 6 3 1 3 1",),
     ("double", 9): ("256 2 2 1 3 1",),
     ("single", 4): ("256 32 4 2 4 1",),
-    ("single", 5): ("256 16 4 2 4 1", "128 8 4 2 3 2", "256 32 4 2 4 1"),
+    ("single", 5): ("256 16 4 2 4 1", "128 8 4 2 3 2"),
     ("single", 6): ("256 8 4 2 3 1", "128 8 4 2 3 2"),
     ("single", 7): ("256 8 4 1 3 1", "128 4 4 2 3 2"),
     ("single", 8): ("256 8 4 1 3 1", "256 6 3 1 3 1"),
-    ("single", 9): ("256 3 3 1 3 1", "256 4 4 1 3 1"),
+    ("single", 9): ("256 6 3 1 3 1", "256 3 3 1 3 1"),
 }
 # log2 of amplitudes, products
 PARTS = {("double", 10): ((26, 3), (21, 3)), ("single", 9): ((26, 3),), ("single", 10): ((26, 3), (26, 4))}
@@ -234,7 +237,7 @@ def pieces(launcher, state, n):
     """The parts of a library product on 10 qubits, each in passes' milliseconds over the whole state."""
     cupy, k = launcher.cupy, 10
     matrix = cupy.asarray(haar(k))
-    for bits in (20, 21, 26):
+    for bits in (bits for bits in (20, 21, 26) if bits <= n):
         shape, count = (1 << k, 1 << bits - k), 1 << n - bits
         block, out = cupy.ones(shape, complex), cupy.empty(shape, complex)
         multiply = {"by 3": partial(cuda_product.multiply_by_three, cupy, matrix, block, out)}
@@ -254,6 +257,29 @@ def pieces(launcher, state, n):
         print(f"parts of 2^{bits}, ms: " + ", ".join(words), flush=True)
 
 
+def steps(num_qubits=20):
+    """Milliseconds of a native block on the lowest qubits, from its call until the device is done."""
+    from qsim_ozaki import cuda
+    from qsim_ozaki.ops import DenseBlock
+
+    engine = cuda.create()
+    wait = engine.cupy.cuda.get_current_stream().synchronize
+
+    def seconds(register, step):
+        start = time.perf_counter()
+        engine.run_step(register, step)
+        wait()
+        return time.perf_counter() - start
+
+    for precision in DTYPE:
+        register = engine.allocate(num_qubits, precision)
+        for k in range(3, 11):
+            step = DenseBlock(Op(Kind.UNITARY, tuple(range(k)), haar(k)))
+            first, *times = (seconds(register, step) * 1e3 for _ in range(24))
+            words = f"least {min(times):.4f} ms, median {np.median(times):.4f} ms, first {first:.1f} ms"
+            print(f"{num_qubits} qubits, {precision}, k={k:2}: {words}", flush=True)
+
+
 def profile(num_qubits=26):
     """One launch each of k = 6, 8 and 9 on the lowest qubits, and of k = 5."""
     import cupy
@@ -268,6 +294,8 @@ def main():
     """Measures, or launches for a profiler."""
     if sys.argv[1] == "profile":
         profile()
+    elif sys.argv[1] == "steps":
+        steps(*map(int, sys.argv[2:]))
     else:
         numbers = [int(word) for word in sys.argv[2:]]
         measure(sys.argv[1], numbers[0] if numbers else 28, numbers[1:] or range(3, 11))

@@ -27,6 +27,7 @@ from qsim_ozaki.ops import EMPTY, ComplexArray, DenseBlock, HadamardPass, Kind, 
 DTYPES: dict[str, type[np.complexfloating]] = {"double": np.complex128, "single": np.complex64}
 POOLED_BYTES = 64 << 20  # larger states come straight from the driver and go straight back
 CACHED_PROGRAMS = 256
+EVEN_RATES = (90,)  # architectures whose FP64 tensor cores do as many flop a second as their FP32 units
 TABLE_BITS = 11  # of each of the tables that a product state is made of
 
 
@@ -249,7 +250,7 @@ class CudaEngine:
         shape = SHAPES[state.precision]
         for op in ops:
             # alone on a large state, tensor cores do a matrix on 3 or 4 qubits in the time of a pass
-            alone = len(ops) == 1 and state.kernel_qubits >= REPEAT_QUBITS and self._has_tensor_cores()
+            alone = len(ops) == 1 and state.kernel_qubits >= REPEAT_QUBITS and self._has_tensor_cores(state)
             widest = 2 if alone else shape.register_qubits
             wide = op.kind is Kind.UNITARY and len(op.targets) > widest
             if wide or (len(op.mixed_qubits) > shape.tile_qubits):
@@ -260,9 +261,10 @@ class CudaEngine:
         flush(tile.swaps)
         return launches
 
-    def _has_tensor_cores(self) -> bool:
-        """Whether this GPU has the FP64 tensor cores that dense blocks want."""
-        return self.architecture in jit.KERNELS["dense_block"].architectures
+    def _has_tensor_cores(self, state: CudaState) -> bool:
+        """Whether this GPU has FP64 tensor cores, and for complex64 such as do as many flop a second as FP32 units."""
+        known = jit.KERNELS["dense_block"].architectures if state.precision == "double" else EVEN_RATES
+        return self.architecture in known
 
     def _dense_launch(self, state: CudaState, op: Op, zero_qubits: Sequence[int]) -> Any:
         if len(op.targets) == 3:
@@ -272,16 +274,18 @@ class CudaEngine:
         fixed |= {c: op.ctrl_state >> b & 1 for b, c in enumerate(op.controls)}
         free = state.kernel_qubits - len(fixed)
         shapes = cuda_dense.SHAPES[state.precision]
-        if not (self._has_tensor_cores() and k in shapes and free >= k + cuda_dense.GROUP_BITS):
+        if not (self._has_tensor_cores(state) and k in shapes and free >= k + cuda_dense.GROUP_BITS):
             return product_launch(self, op.matrix(), op.targets, fixed, state.kernel_qubits, state.precision)
         shape = shapes[k]
         tables = cuda_dense.dense_tables(op.matrix(), op.targets, fixed, state.kernel_qubits, shape)
         matrix, places = self.cupy.asarray(tables.matrix), self.cupy.asarray(tables.places)
         blocks = min(-(-tables.num_groups // shape.groups), shape.blocks * self.num_processors)
+        function = jit.load("dense_block", tuple(sorted(shape.macros(k).items())), self.device_id)
+        shared_bytes = shape.shared_bytes(k)
 
         def run(target: CudaState) -> None:
             args = (target.amps, matrix, places, tables.tile)
-            self.launch("dense_block", shape.macros(k), blocks, shape.threads, args, shape.shared_bytes(k))
+            self.launch_function(function, blocks, shape.threads, args, shared_bytes)
 
         return run
 

@@ -71,7 +71,7 @@ DENSE_SHAPES = (
     "float 6 128 4 4 2 3 2",
     "float 7 128 4 4 1 3 2",
     "float 8 256 4 4 1 3 1",
-    "float 9 256 6 3 1 3 1",
+    "float 9 256 4 4 1 3 1",
 )
 
 KERNELS: dict[str, Kernel] = {

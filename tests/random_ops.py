@@ -10,13 +10,13 @@ SWAP = np.array([0, 2, 1, 3])
 
 
 def random_unitary(rng, size):
-    """Random ``size`` x ``size`` unitary, size a power of two: from the Haar measure up to 64.
+    """Random ``size`` x ``size`` unitary, size a power of two: from the Haar measure up to 32.
 
     A larger one is a Kronecker product of two smaller ones, its rows permuted, its columns turned by phases, and
     reflected at a random vector, so that no structure is left: as dense as any, and drawn in time proportional to its
     entries.
     """
-    if size > 64:
+    if size > 32:
         part = 1 << (size.bit_length() - 1) // 2
         product = np.kron(random_unitary(rng, part), random_unitary(rng, size // part))
         turned = product[rng.permutation(size)] * phases(rng, size)

@@ -3,7 +3,7 @@
 //            moves, offsets of blocks of 16 rows, of lanes as they store, slots of lanes as they read (all from cuda_dense.py)
 // Launch     kThreads a block, any grid (grid-stride over tiles); kBuffers tiles of dynamic shared memory
 // Work       two amplitudes' bytes and 6 * 2^k (three products) or 8 * 2^k flop an amplitude: bound by memory up to k = 6 (complex64:
-//            k = 5), then by tensor cores. FP32 units do no more flop a second than these, so complex64 is multiplied in FP64 too
+//            k = 5), then by tensor cores. Hopper's FP32 units do no more flop a second, so complex64 is multiplied in FP64 too
 // Layout     a tile is kGroups groups of 2^k rows x 8 columns. The lowest qubits of a group fill 128-byte rows of shared memory,
 //            swizzled so that a quarter warp (complex64: half a warp) reads from distinct banks, whichever qubits are targets. Two
 //            buffers: threads and moves walk the tile in the state's order, so that a warp asks for whole runs of memory and few
