@@ -279,7 +279,7 @@ class EmulatedBlock:
         tiles, depth, wgmma = int(product["num_tiles"][0]), self.size >> ROW_BITS, self.how.wgmma
         if kernel == "ozaki_wgmma":
             kind, blocks = wgmma.instance(depth) | self.order, wgmma.blocks(tiles, depth, engine.num_processors)
-            engine.launch(kernel, kind, blocks, wgmma.threads, args, wgmma.shared_bytes)
+            engine.launch(kernel, kind, blocks, wgmma.threads, args, wgmma.shared_bytes(depth))
         else:
             blocks, shared_bytes = min(tiles, engine.num_processors), STAGES[engine.architecture] * STAGE_BYTES
             self._launch(kernel, {"RAW": "0"} | self.order, blocks, args, shared_bytes)

@@ -11,47 +11,64 @@ from dataclasses import dataclass
 from typing import Any
 
 SETS = 2  # of workspaces: a chunk's products beside the next one's residues
-STAGE_BYTES = 48 << 10  # of ozaki_product.cu and ozaki_wgmma.cu: a step of K
+MATRIX_BYTES, COLUMN_BYTES = 16 << 10, 32 << 10  # of ozaki_product.cu and ozaki_wgmma.cu: a step of K
+STAGE_BYTES = MATRIX_BYTES + COLUMN_BYTES
+OUT_BYTES = 32 << 10  # of a tile
+BARRIER_BYTES = 1024 + 128  # with what is lost to alignment
+BLOCK_BYTES = 227 << 10  # of shared memory, on Hopper
+CLUSTER = 2  # blocks that share columns
+MOST_HELD = 8  # steps of K
 FIRST = -1  # priority: products take what another kernel leaves before others do
 
 
 @dataclass(frozen=True, slots=True)
 class Wgmma:
-    """How ``ozaki_wgmma`` is built: macros of the same names.
+    """How ``ozaki_wgmma`` is built.
 
     Attributes:
-        stages: buffers of a step of K, 3 or 4. Beside 3 a multiprocessor has room for a block of another kernel.
+        stages: most buffers of a step of K, at least 3. Beside 3 a multiprocessor has room for a block of another kernel.
         lead: steps by which one warpgroup is ahead, so that it reduces beside the other's products.
-        cluster: blocks that share the columns: 1, 2 or 4.
         copier: whether a warp of its own copies.
+        held: whether a block keeps its rows of a plane's matrix where it has room for them, up to K = 1024.
     """
 
     stages: int = 4
     lead: int = 0
-    cluster: int = 2
     copier: int = 1
+    held: bool = False
+
+    def built(self, depth: int) -> tuple[int, int, int]:
+        """Stages, lead and held steps for ``depth`` steps of K."""
+        lead = min(self.lead, depth) if depth > 1 else 0
+        if not self.held or depth > MOST_HELD:
+            return self.stages, lead, 0
+        room = (BLOCK_BYTES - BARRIER_BYTES - depth * MATRIX_BYTES) // COLUMN_BYTES
+        # a warpgroup ahead of the other is so by less than two tiles: more stages would let it be
+        return min(room, 2 * depth + lead - 1) if lead else room, lead, depth
 
     def instance(self, depth: int) -> dict[str, str]:
-        """Macros for ``depth`` steps of K; a cluster and a lead are at most these, and a lead of one step takes two."""
-        lead = min(self.lead, depth) if depth > 1 else 0
-        cluster = min(self.cluster, depth)
-        return {"STAGES": f"{self.stages}", "LEAD": f"{lead}", "CLUSTER": f"{cluster}", "COPIER": f"{self.copier}"}
+        """Macros for ``depth`` steps of K."""
+        stages, lead, held = self.built(depth)
+        numbers = {"STAGES": stages, "LEAD": lead, "HELD": held, "CLUSTER": min(CLUSTER, depth), "COPIER": self.copier}
+        return {name: str(number) for name, number in numbers.items()}
 
     @property
     def threads(self) -> int:
         """Of a block."""
         return 256 + 32 * self.copier
 
-    @property
-    def shared_bytes(self) -> int:
-        """Aligned to the swizzle: stages, output, barriers."""
-        return 1024 + self.stages * STAGE_BYTES + (32 << 10) + 64
+    def shared_bytes(self, depth: int) -> int:
+        """Stages; the output on its way, or the matrix where it is held; barriers, and what aligns to the swizzle."""
+        stages, _, held = self.built(depth)
+        if held:
+            return BARRIER_BYTES + stages * COLUMN_BYTES + held * MATRIX_BYTES
+        return BARRIER_BYTES + stages * STAGE_BYTES + OUT_BYTES
 
     def blocks(self, tiles: int, depth: int, processors: int) -> int:
-        """Of the grid, whole clusters that are all resident: 4 do not fill a group of 18 multiprocessors."""
-        cluster = min(self.cluster, depth)
-        most = processors - processors % (32 if cluster == 4 else cluster)
-        return min(tiles - tiles % cluster, most)
+        """Of the grid: whole clusters; where the matrix is held, one block for each row of tiles or several."""
+        whole = depth if self.built(depth)[2] else min(CLUSTER, depth)
+        most = min(tiles, processors)
+        return max(most - most % whole, whole)
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,12 +51,8 @@ class Kernel:
     most_shared: bool = False
 
 
-WGMMA = (  # of ozaki_wgmma.cu
-    {"CLUSTER": "1", "STAGES": "4", "LEAD": "0", "COPIER": "1"},
-    {"CLUSTER": "2", "STAGES": "4", "LEAD": "0", "COPIER": "1"},
-    {"CLUSTER": "4", "STAGES": "4", "LEAD": "2", "COPIER": "1"},
-    {"CLUSTER": "2", "STAGES": "3", "LEAD": "1", "COPIER": "0"},
-)
+WGMMA_MACROS = ("CLUSTER", "STAGES", "LEAD", "HELD", "COPIER")  # of ozaki_wgmma.cu: cuda_ozaki_pipeline.Wgmma
+WGMMA = ("1 4 0 0 1", "2 4 0 0 1", "1 6 0 1 1", "2 6 0 2 1", "2 5 2 2 1", "2 5 2 4 1", "2 3 2 8 1", "2 3 1 0 0")
 # of dense_block.cu, by number of targets; cuda_dense.Shape says what each means and why
 DENSE_MACROS = ("REAL", "K", "THREADS", "GROUPS", "WARP_GROUPS", "BUFFERS", "PRODUCTS", "BLOCKS")
 DENSE_SHAPES = (
@@ -116,7 +112,9 @@ KERNELS: dict[str, Kernel] = {
     "ozaki_wgmma": Kernel(
         "ozaki_wgmma.cu",
         "ozaki_wgmma",
-        tuple(how | {"WHOLE": whole} for how in WGMMA for whole in ("0", "8")),
+        tuple(
+            dict(zip(WGMMA_MACROS, row.split(), strict=True)) | {"WHOLE": whole} for row in WGMMA for whole in ("0", "8")
+        ),
         (90,),
         "a",
         most_shared=True,

@@ -84,9 +84,11 @@ struct Power {
 constexpr int kUnusable = 1 << 20;  // exponent of a column with no finite norm, or whose check failed
 constexpr int kZero = 1 << 21;      // of a column of zeros
 
+constexpr double kSmallSquare = 0x1p-900;  // of a norm below which squares may have vanished: it is taken of the amplitudes times 2^600
+
 // The least e with norm <= 2^e (1 + 2^-11).
 __device__ __forceinline__ int scale_exponent(double square, double rescued) {
-    const bool small = square < 0x1p-900;
+    const bool small = square < kSmallSquare;
     const double norm = sqrt(small ? rescued : square);
     if (!(norm <= 1.7976931348623157e308)) return kUnusable;
     if (norm == 0) return kZero;

@@ -22,7 +22,7 @@ ozaki_encode(const amp_t* __restrict__ state, const index_t* __restrict__ places
              const index_t* __restrict__ row_offset, const double2* __restrict__ check_row, ColumnRecord* __restrict__ records,
              signed char* __restrict__ operand, const __grid_constant__ Columns columns, const __grid_constant__ Scheme scheme) {
     extern __shared__ __align__(16) double2 tile[];  // [column][row], one row of padding a column
-    __shared__ double partial[kParts][kWhole][4];
+    __shared__ double partial[kParts][kWhole][3];
     const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5 & 7, part = threadIdx.x >> 8;
     const unsigned column = blockIdx.x * kWhole + warp, member = threadIdx.x & 255;
     const index_t base = columns.base | __ldg(column_offset + blockIdx.x * kWhole);
@@ -41,25 +41,33 @@ ozaki_encode(const amp_t* __restrict__ state, const index_t* __restrict__ places
     wait_copies<0>();
     __syncthreads();
     const double2* mine = tile + warp * kStride + lane;
-    double square = 0, rescued = 0, expected_re = 0, expected_im = 0;
+    double square = 0, expected_re = 0, expected_im = 0;
 #pragma unroll
     for (int j = 0; j < 4 * kBlocks / kParts; ++j) {
         const int i = (j >> 2) * 4 * kParts + part * 4 + (j & 3);
         const amp_t amp = *reinterpret_cast<const amp_t*>(mine + 32 * i);
         const double2 p = __ldg(check_row + 32 * i + lane);
-        const double re = amp.x, im = amp.y, up_re = re * 0x1p600, up_im = im * 0x1p600;
+        const double re = amp.x, im = amp.y;
         square += re * re + im * im;
-        rescued += up_re * up_re + up_im * up_im;
         expected_re += p.x * re - p.y * im;
         expected_im += p.x * im + p.y * re;
     }
-    square = warp_sum(square), rescued = warp_sum(rescued);
-    expected_re = warp_sum(expected_re), expected_im = warp_sum(expected_im);
+    square = warp_sum(square), expected_re = warp_sum(expected_re), expected_im = warp_sum(expected_im);
     if (kParts > 1) {
-        if (lane < 4) partial[part][warp][lane] = lane == 0 ? square : lane == 1 ? rescued : lane == 2 ? expected_re : expected_im;
+        if (lane < 3) partial[part][warp][lane] = lane == 0 ? square : lane == 1 ? expected_re : expected_im;
         __syncthreads();
         auto both = [&](int what) { return partial[0][warp][what] + partial[kParts - 1][warp][what]; };
-        square = both(0), rescued = both(1), expected_re = both(2), expected_im = both(3);
+        square = both(0), expected_re = both(1), expected_im = both(2);
+    }
+    double rescued = 0;
+    if (square < kSmallSquare) {  // rare: squares vanish. Both parts' warps sum the whole column
+#pragma unroll 1
+        for (int i = 0; i < 4 * kBlocks; ++i) {
+            const amp_t amp = *reinterpret_cast<const amp_t*>(mine + 32 * i);
+            const double re = amp.x * 0x1p600, im = amp.y * 0x1p600;
+            rescued += re * re + im * im;
+        }
+        rescued = warp_sum(rescued);
     }
     const int exponent = scale_exponent(square, rescued);
     if (lane == 0 && part == 0) records[column] = {0, 0, expected_re, expected_im, 0, 0, exponent, 0};

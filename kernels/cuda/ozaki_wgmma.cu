@@ -6,17 +6,22 @@
 // Layout     a tile is 128 rows x 256 columns, a warpgroup's part 64 x 256. The operands' rows are the 128-byte swizzle that the
 //            instruction reads, so that a step of K is one bulk copy an operand; blocks of a cluster have the same columns and
 //            copy a share of them to all. The second warpgroup is QSIM_LEAD steps behind the first, whose reductions then run
-//            beside its products
+//            beside its products. With QSIM_HELD a block keeps its rows of a plane's matrix, all of K, while it goes along the
+//            columns: a step reads half as much from the L2, which is what binds the other form
 // Exactness  sums below 2^27 in INT32; residues are exact
 // Source     PTX ISA, wgmma.m64n256k32 .s8 and its matrix descriptor
 #include "ozaki.cuh"
 
+constexpr int kHeld = QSIM_HELD;        // K / kDepth where the matrix is held, which takes a warp that copies; or 0
 constexpr int kCluster = QSIM_CLUSTER;  // blocks one below the other: 1, 2 or 4
 constexpr int kStages = QSIM_STAGES;    // with 3, a block of another kernel has room beside this one's
 constexpr int kLead = QSIM_LEAD;        // 0: both warpgroups in step. At most K / kDepth, and below kStages
 constexpr int kConsumers = 8;           // warps that multiply
 constexpr int kMostThreads = 384;       // of which registers would suffice: those that the products need, and no more
-constexpr unsigned kMatrixBytes = kTileRows * kDepth, kColumnBytes = kTileColumns * kDepth, kStageBytes = kMatrixBytes + kColumnBytes;
+constexpr unsigned kMatrixBytes = kTileRows * kDepth, kColumnBytes = kTileColumns * kDepth;
+constexpr unsigned kStageBytes = (kHeld ? 0 : kMatrixBytes) + kColumnBytes;
+constexpr unsigned kOtherBytes = kHeld ? kHeld * kMatrixBytes : 2 * kOutBlock;  // behind the stages: the matrix, or the output on its way
+static_assert(!kHeld || QSIM_COPIER, "a thread that multiplies cannot wait until all have left the matrix");
 
 struct Product {
     index_t num_tiles;
@@ -105,8 +110,8 @@ __device__ __forceinline__ void multiply(int (&c)[128], index_t matrix, index_t 
         : "l"(matrix), "l"(columns), "r"(keep));
 }
 
-// Residues of a warpgroup's 64 x 256 part, as a block of the output in shared memory at `to`.
-__device__ __forceinline__ void reduce_block(const int (&acc)[128], const Modulus& m, unsigned to) {
+// Residues of a warpgroup's 64 x 256 part, as a block of the output: in memory at `out` where the matrix is held, else in shared memory at `to`.
+__device__ __forceinline__ void reduce_block(const int (&acc)[128], const Modulus& m, unsigned to, signed char* out) {
 #pragma unroll
     for (int half = 0; half < 2; ++half)
 #pragma unroll
@@ -117,9 +122,9 @@ __device__ __forceinline__ void reduce_block(const int (&acc)[128], const Modulu
                 const int* s = acc + (8 * group + 2 * w) * 4 + 2 * half;
                 words[w] = pack_bytes(sum_residue(s[0], m), sum_residue(s[1], m), sum_residue(s[4], m), sum_residue(s[5], m));
             }
-            asm volatile("st.shared.v4.b32 [%0], {%1,%2,%3,%4};" ::"r"(to + half * 2048 + group * 512), "r"(words[0]), "r"(words[1]), "r"(words[2]),
-                         "r"(words[3])
-                         : "memory");
+            const unsigned at = half * 2048 + group * 512;
+            if (kHeld) *reinterpret_cast<uint4*>(out + at) = make_uint4(words[0], words[1], words[2], words[3]);
+            else asm volatile("st.shared.v4.b32 [%0], {%1,%2,%3,%4};" ::"r"(to + at), "r"(words[0]), "r"(words[1]), "r"(words[2]), "r"(words[3]) : "memory");
         }
 }
 
@@ -138,39 +143,56 @@ ozaki_wgmma(const signed char* __restrict__ matrix, const signed char* __restric
             const __grid_constant__ Product product, const __grid_constant__ Scheme scheme) {
     extern __shared__ __align__(1024) signed char shared[];
     const unsigned base = (shared_address(shared) + 1023) & ~1023u;
-    const unsigned full = base + kStages * kStageBytes + 2 * kOutBlock, empty = full + 8 * kStages;  // barriers
+    const unsigned held_matrix = base + kStages * kStageBytes;
+    const unsigned full = held_matrix + kOtherBytes, empty = full + 8 * kStages, matrix_full = empty + 8 * kStages, matrix_empty = matrix_full + 8;
     const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
     const unsigned rank = kCluster > 1 ? cluster_rank() : 0;
-    if (threadIdx.x == 0)
+    if (threadIdx.x == 0) {
         for (int s = 0; s < kStages; ++s) {
             init_barrier(full + 8 * s, 1);
             init_barrier(empty + 8 * s, kConsumers * kCluster);
         }
+        init_barrier(matrix_full, 1);
+        init_barrier(matrix_empty, kConsumers);
+    }
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
     if (kCluster > 1) cluster_sync();
     else __syncthreads();
 
     const int blocks = product.depth_blocks;
     const index_t across = 1ull << product.column_bits, down = 1ull << product.row_bits;
+    // Tiles of the block: any, in turn; or those of one row of tiles in a share of the columns of all planes.
+    const index_t groups = gridDim.x >> product.row_bits, group_number = blockIdx.x >> product.row_bits, all_columns = product.num_tiles >> product.row_bits;
+    const index_t first = kHeld ? group_number * all_columns / groups << product.row_bits | (blockIdx.x & (down - 1)) : blockIdx.x;
+    const index_t end = kHeld ? (group_number + 1) * all_columns / groups << product.row_bits : product.num_tiles;
+    const index_t stride = kHeld ? down : gridDim.x;
     // Copies the next step of K, of this tile or the next; one thread.
-    index_t load_tile = blockIdx.x;
+    index_t load_tile = first, load_plane = ~0ull;
     int load_block = 0;
-    unsigned load_stage = 0, load_parity = 1;
+    unsigned load_stage = 0, load_parity = 1, matrix_parity = 1;
     auto load = [&] {
-        if (load_tile >= product.num_tiles) return false;
+        if (load_tile >= end) return false;
         const Place place(load_tile, product);
         const index_t step = place.plane * blocks + load_block;
         const unsigned to = base + load_stage * kStageBytes, barrier = full + 8 * load_stage;
         wait_barrier(empty + 8 * load_stage, load_parity);
         expect_bytes(barrier, kStageBytes);
-        copy_bulk(to, matrix + (step * down + place.row) * kMatrixBytes, kMatrixBytes, barrier);
+        if (!kHeld) copy_bulk(to, matrix + (step * down + place.row) * kMatrixBytes, kMatrixBytes, barrier);
         // each block copies its share of the columns, to all
-        const unsigned share = kColumnBytes / kCluster, at = rank * share;
+        const unsigned share = kColumnBytes / kCluster, at = rank * share, columns_at = to + kStageBytes - kColumnBytes;
         const signed char* from = columns + (step * across + place.column) * kColumnBytes + at;
-        if (kCluster > 1) copy_bulk_to_all(to + kMatrixBytes + at, from, share, barrier);
-        else copy_bulk(to + kMatrixBytes, from, share, barrier);
+        if (kCluster > 1) copy_bulk_to_all(columns_at + at, from, share, barrier);
+        else copy_bulk(columns_at, from, share, barrier);
+        if (kHeld && place.plane != load_plane) {  // once its columns are on their way; all have left the plane before
+            load_plane = place.plane;
+            wait_barrier(matrix_empty, matrix_parity);
+            matrix_parity ^= 1;
+            expect_bytes(matrix_full, kOtherBytes);
+            for (int b = 0; b < kHeld; ++b)
+                copy_bulk(held_matrix + b * kMatrixBytes, matrix + ((step + b) * down + place.row) * kMatrixBytes, kMatrixBytes, matrix_full);
+        }
         if (++load_stage == kStages) load_stage = 0, load_parity ^= 1;
-        if (++load_block == blocks) load_block = 0, load_tile += gridDim.x;
+        if (++load_block == blocks) load_block = 0, load_tile += stride;
         return true;
     };
     if (warp == kConsumers) {
@@ -179,19 +201,28 @@ ozaki_wgmma(const signed char* __restrict__ matrix, const signed char* __restric
     } else {
         unsigned stage = 0, parity = 0, turn = 0;
         const int group = warp >> 2;
-        const unsigned part = group * 64 * kDepth, staging = base + kStages * kStageBytes + group * kOutBlock;
+        const unsigned part = group * 64 * kDepth, staging = held_matrix + group * kOutBlock;
+        unsigned held_parity = 0;
+        index_t plane = ~0ull;
         const bool copies = !QSIM_COPIER && threadIdx.x == 128;
         if (copies)
             for (int s = 0; s < kStages; ++s) load();
-        for (index_t tile = blockIdx.x; tile < product.num_tiles; tile += gridDim.x) {
+        for (index_t tile = first; tile < end; tile += stride) {
+            const Place place(tile, product);
             int acc[128];
 #pragma unroll
             for (int i = 0; i < 128; ++i) acc[i] = 0;
             unsigned last = 0;
             if (kLead > 0 && group == 1) wait_for_leader(turn);
+            if (kHeld && place.plane != plane) {
+                plane = place.plane;
+                wait_barrier(matrix_full, held_parity);
+                held_parity ^= 1;
+            }
             for (int block = 0; block < blocks; ++block) {
                 wait_barrier(full + 8 * stage, parity);
-                const index_t a = descriptor(base + stage * kStageBytes + part), b = descriptor(base + stage * kStageBytes + kMatrixBytes);
+                const unsigned at = base + stage * kStageBytes;
+                const index_t a = descriptor((kHeld ? held_matrix + block * kMatrixBytes : at) + part), b = descriptor(at + kStageBytes - kColumnBytes);
                 asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 #pragma unroll
                 for (int k = 0; k < 4; ++k) multiply(acc, a + 2 * k, b + 2 * k, block | k);
@@ -207,20 +238,25 @@ ozaki_wgmma(const signed char* __restrict__ matrix, const signed char* __restric
             asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
             if (lane < kCluster) arrive(empty + 8 * last, lane);
             if (copies) load();
+            if (kHeld && lane == 0 && (tile + stride >= end || Place(tile + stride, product).plane != plane)) arrive(matrix_empty, rank);
             turn ^= 1;
-            const Place place(tile, product);
+            const index_t block = ((place.plane * down + place.row) * 2 + group) * across + place.column;
+            const Modulus& m = scheme.moduli[place.plane >> 1];
+            const unsigned within = (warp & 3) * 4096 + out_place(lane >> 2, 0, lane & 3);
+            if (kHeld) {
+                reduce_block(acc, m, 0, out + block * kOutBlock + within);
+                continue;
+            }
             const bool leader = (threadIdx.x & 127) == 0;
             if (leader) asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
             sync_group(group);  // the block before has left shared memory
-            reduce_block(acc, scheme.moduli[place.plane >> 1], staging + (warp & 3) * 4096 + out_place(lane >> 2, 0, lane & 3));
+            reduce_block(acc, m, staging + within, nullptr);
             asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
             sync_group(group);
-            if (leader) {
-                const index_t block = ((place.plane * down + place.row) * 2 + group) * across + place.column;
+            if (leader)
                 asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;\ncp.async.bulk.commit_group;" ::"l"(out + block * kOutBlock),
                              "r"(staging), "r"(kOutBlock)
                              : "memory");
-            }
         }
         if ((threadIdx.x & 127) == 0) asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
     }
