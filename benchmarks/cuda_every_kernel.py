@@ -14,11 +14,13 @@ from cuda_random import gate
 
 from qsim_ozaki import cuda, cuda_founding, cuda_hadamard, cuda_ozaki, cuda_ozaki_tables, cuda_tiles, founding, jit
 from qsim_ozaki.bench_blocks import haar, random_vector
+from qsim_ozaki.cuda_ozaki_pipeline import BESIDE, Pipeline, Wgmma
 from qsim_ozaki.engine import StackWork
 from qsim_ozaki.ops import EMPTY, DenseBlock, HadamardPass, Kind, Op, Path, Prepare, TilePass
 
 WORST = {"double": 1e-12, "single": 2e-4, "tf32": 2.0**-10, "34 bits": 1e-7, "exact": 0.0}
 SUM_ROUNDING = 1e-12  # of cumulative probabilities that are summed in another order
+FORMS = (Wgmma(), Wgmma(held=True), BESIDE)  # of the product on Hopper
 PROCESSORS = 2  # a few blocks, each with several tiles in turn; clusters have two
 
 
@@ -109,23 +111,23 @@ def stacks(engine, precision, n=8):
 
 def emulated(engine, fast, n=14):
     """Matrices by INT8 products: columns encoded whole or in two kernels, written back by one kernel or by two."""
-    held = cuda_ozaki.WHOLE_DEPTH
-    cases = [(7, 15, 0, held), (7, 9, 0, dict.fromkeys(held, 0)), (7, 15, 16, held), (7, 9, 8, held), (8, 9, 16, held)]
+    one, held = Pipeline(16, 8), Pipeline(8, 0, wgmma=Wgmma(held=True))
+    cases = [(7, 15, Pipeline()), (7, 9, Pipeline(0, 0)), (7, 15, one), (7, 9, held), (8, 9, one)]
     if not fast:
-        cases += [(9, 15, 8, held), (10, 15, 8, held), (10, 15, 0, held)]
-    for k, moduli, whole, depth in cases:
+        ahead = Wgmma(lead=1, held=True)
+        cases += [(8, 9, Pipeline(8, 2, wgmma=BESIDE)), (9, 15, Pipeline(8, 8, wgmma=ahead))]
+        cases += [(10, 15, Pipeline(8, 8, wgmma=ahead)), (10, 15, Pipeline())]
+    for k, moduli, how in cases:
         op = Op(Kind.UNITARY, tuple(range(2, 2 + k)), haar(1 << k, 3))
         want = apply(random_vector(n, 1), op, n)
-        cuda_ozaki.WHOLE_DEPTH = depth
-        block = cuda_ozaki.EmulatedBlock(engine, op.matrix(), op.targets, {}, moduli, whole)
+        block = cuda_ozaki.EmulatedBlock(engine, op.matrix(), op.targets, {}, moduli, how)
         for precision in ("double", "single"):
             state = engine.load(random_vector(n, 1), precision)
             redone, _ = block.run(state.amps, cuda_tiles.INSTANCES[precision])
-            what = f"emulated block of {k}, {moduli} moduli, {whole} columns whole"
+            what = f"emulated block of {k}, {moduli} moduli, {how.columns} columns whole"
             limit = precision if moduli == 15 or precision == "single" else "34 bits"
             judge(what, engine.vector(state), want, limit)
             judge(what + ", columns redone", redone, 0, "exact")
-    cuda_ozaki.WHOLE_DEPTH = held
     op = Op(Kind.UNITARY, tuple(range(2, 9)), haar(1 << 7, 3), (10,), 1)
     state = engine.load(random_vector(n, 1), "double")
     engine.run_step(state, DenseBlock(op, Path.OZAKI, 15))
@@ -135,7 +137,7 @@ def emulated(engine, fast, n=14):
 def products(engine, k=7, moduli=3):
     """INT8 products: raw sums are the naive kernel's, in each plane in another order; both product kernels agree."""
     cupy, rng, size, columns = engine.cupy, np.random.default_rng(9), 1 << k, cuda_ozaki_tables.PRODUCT_COLUMNS
-    block = cuda_ozaki.EmulatedBlock(engine, haar(1 << k, 5), tuple(range(k)), {}, moduli, 0)
+    block = cuda_ozaki.EmulatedBlock(engine, haar(1 << k, 5), tuple(range(k)), {}, moduli)
     planes = 2 * moduli
     matrix = block.operand = cupy.asarray(rng.integers(-120, 121, planes * size * size).astype(np.int8))
     operand = cupy.asarray(rng.integers(-120, 121, planes * size * columns).astype(np.int8))
@@ -151,11 +153,14 @@ def products(engine, k=7, moduli=3):
     for whole in (0, 8, 16):
         block.order = {"WHOLE": str(whole)}
         found = []
-        for name in ("ozaki_product", "ozaki_wgmma") if engine.architecture == 90 else ("ozaki_product",):
+        for form in (None, *FORMS) if engine.architecture == 90 else (None,):
             out = cupy.full(naive.size, -99, np.int8)
-            block.multiply(operand, out, columns, name)
+            block.how = Pipeline(wgmma=form or Wgmma())
+            block.multiply(operand, out, columns, "ozaki_wgmma" if form else "ozaki_product")
             found.append(out.get().astype(int))
-        judge(f"residues of products, {whole} columns whole", found[-1], found[0], "exact")
+        judge(
+            f"residues of products, {whole} columns whole", np.stack(found), np.stack([found[0]] * len(found)), "exact"
+        )
 
 
 def founding_design(engine):

@@ -43,7 +43,10 @@ def build_all(engine, wanted):
         if engine.architecture in jit.KERNELS[name].architectures:
             jit.cached_kernel(name, instance, engine.architecture)
 
-    start = time.perf_counter()
+    start, once = (
+        time.perf_counter(),
+        {(name, *sorted(instance.items())): (name, instance) for name, instance in wanted},
+    )
     with ThreadPoolExecutor(16) as pool:
-        list(pool.map(build, wanted))
+        list(pool.map(build, once.values()))
     return time.perf_counter() - start

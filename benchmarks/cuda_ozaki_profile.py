@@ -2,16 +2,19 @@
 
 import csv
 import subprocess
+from dataclasses import replace
 
 from cuda_ozaki_inputs import COUNTS, DOUBLE, haar_on, random_amps
 
 from qsim_ozaki.cuda_ozaki import EmulatedBlock
-from qsim_ozaki.cuda_ozaki_pipeline import Pipeline, pipeline
+from qsim_ozaki.cuda_ozaki_pipeline import Pipeline, Wgmma, pipeline
 
 BUSY, OVER_ALL = ".avg.pct_of_peak_sustained_active", ".avg.pct_of_peak_sustained_elapsed"
+KERNELS = "regex:ozaki_(encode|scale|residues|wgmma|product|finish|reconstruct|commit)"
 METRICS = {
     "us": "gpu__time_duration.sum",
     "tensor": "sm__pipe_tensor_cycles_active" + BUSY,
+    "fma": "sm__inst_executed_pipe_fma" + BUSY,
     "alu": "sm__inst_executed_pipe_alu" + BUSY,
     "fp64": "sm__inst_executed_pipe_fp64" + BUSY,
     "issue": "smsp__issue_active" + BUSY,
@@ -30,15 +33,16 @@ def kernels_once(engine):
     for k in (8, 10):
         matrix = haar_on(engine, k)
         for count in COUNTS[:2]:
-            for how in dict.fromkeys((pipeline(k, count), Pipeline())):
+            best = pipeline(k, count)
+            for how in dict.fromkeys((best, replace(best, wgmma=Wgmma(held=True)), Pipeline())):
                 EmulatedBlock(engine, matrix, tuple(range(5, 5 + k)), {}, count, how).run(amps, DOUBLE)
 
 
 def profile(once, lines):
     """Figures of the kernels that the command ``once`` launches: per cent of pipes and bandwidths, occupancy."""
-    base = ["ncu", "--clock-control", "none", "--csv", "--kernel-name", "regex:ozaki_.*", "--launch-count", "40"]
+    base = ["ncu", "--clock-control", "none", "--csv", "--kernel-name", KERNELS, "--launch-count", "48"]
     sections = ["--section", "ComputeWorkloadAnalysis", "--section", "Occupancy", "--print-details", "all"]
-    for more in (["--metrics", ",".join(METRICS.values()), *sections], sections):  # a version may lack a metric
+    for more in (["--metrics", ",".join(METRICS.values())], sections):  # a version may lack a metric
         out = subprocess.run([*base, *more, *once], capture_output=True, text=True, check=False)
         rows = list(csv.DictReader(line for line in out.stdout.splitlines() if line.startswith('"')))
         if rows:

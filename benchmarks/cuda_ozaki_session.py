@@ -36,7 +36,7 @@ from qsim_ozaki import choose, cost, cuda_calibrate, cuda_founding, founding, ji
 from qsim_ozaki.bench_blocks import timer
 from qsim_ozaki.bench_gemm import GemmOptions
 from qsim_ozaki.cuda_ozaki import EmulatedBlock
-from qsim_ozaki.cuda_ozaki_pipeline import FINISHED, Pipeline
+from qsim_ozaki.cuda_ozaki_pipeline import FINISHED, Pipeline, pipeline
 from qsim_ozaki.engine import select
 from qsim_ozaki.ops import DenseBlock, Kind, Op, Prediction
 from qsim_ozaki.ops import Path as Arithmetic
@@ -74,25 +74,18 @@ class Lines:
 
 def compile_all(engine, lines):
     """Every instance that the other parts need, on all cores."""
-    wanted = [("ozaki_naive", {}), ("founding_naive", {"CRT": "0"}), ("hadamard_tf32", {}), ("ozaki_matrix", DOUBLE)]
-    wanted += [(name, real) for name in ("ozaki_scale", "ozaki_commit") for real in (DOUBLE, SINGLE)]
-    wanted += [("ozaki_product", {"RAW": "1"}), ("ozaki_clear", {})]
-    wanted += [("ozaki_founding", instance) for instance in jit.KERNELS["ozaki_founding"].instances]
-    wanted += [("dense_block", instance) for instance in jit.KERNELS["dense_block"].instances]
-    reals = [(DOUBLE, count) for count in COUNTS] + [(SINGLE, BITS_34)]
-    for order in sorted({0, *(columns for columns, _ in FINISHED.values())}):
-        whole = {"WHOLE": str(order)}
-        wanted += [("ozaki_product", {"RAW": "0"} | whole)]
-        wanted += [("ozaki_wgmma", Pipeline().wgmma.instance(depth) | whole) for depth in (1, 2)]
-        for real, count in reals:
-            counted = real | {"MODULI": str(count)} | whole
-            wanted.append(("ozaki_residues", counted))
-            wanted += [("ozaki_encode", counted | {"DEPTH": depth}) for depth in "1248"]
-    wanted += [("ozaki_reconstruct", {"MODULI": str(count)}) for count in COUNTS]
-    for real, count in reals:
-        for k, (columns, _) in FINISHED.items():
-            counted = real | {"MODULI": str(count), "DEPTH": str(1 << k - 7), "WHOLE": str(columns)}
-            wanted.append(("ozaki_finish", counted))
+    wanted = [
+        ("ozaki_naive", {}),
+        ("founding_naive", {"CRT": "0"}),
+        ("hadamard_tf32", {}),
+        ("ozaki_product", {"RAW": "1"}),
+    ]
+    for name in ("ozaki_founding", "dense_block"):
+        wanted += [(name, instance) for instance in jit.KERNELS[name].instances]
+    for k in range(7, 14):
+        for real, count in [*((DOUBLE, count) for count in COUNTS), (SINGLE, BITS_34)]:
+            hows = {Pipeline(), pipeline(k, count), Pipeline(FINISHED.get(k, (0,))[0], 8)}
+            wanted += [each for how in hows for each in how.kernels(1 << k - 7, count, real)]
     seconds = build_all(engine, wanted)
     lines.add(part="compile", instances=len(wanted), seconds=seconds)
 

@@ -134,7 +134,7 @@ class EmulatedBlock:
         self.check_row, self.weights = cupy.asarray(self.block.check_row), cupy.asarray(self.block.weights)
         self._chunked: dict[int, _Chunks] = {}
         self.operand = cupy.empty(2 * num_moduli * self.size**2, np.int8)
-        self._launch("ozaki_matrix", {"REAL": "double"}, self.size**2 // 1024, (
+        self._launch("ozaki_matrix", {}, self.size**2 // 1024, (
             cupy.asarray(self.block.matrix), self.operand, np.int32(self.size), self.scheme
         ))  # fmt: skip
 

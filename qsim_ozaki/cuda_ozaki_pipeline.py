@@ -26,7 +26,8 @@ class Wgmma:
     """How ``ozaki_wgmma`` is built.
 
     Attributes:
-        stages: most buffers of a step of K, at least 3. Beside 3 a multiprocessor has room for a block of another kernel.
+        stages: buffers of a step of K, at least 3: beside 3 a multiprocessor has room for a block of another kernel.
+            Where the matrix is held, as many as fit.
         lead: steps by which one warpgroup is ahead, so that it reduces beside the other's products.
         copier: whether a warp of its own copies.
         held: whether a block keeps its rows of a plane's matrix where it has room for them, up to K = 1024.
@@ -89,18 +90,39 @@ class Pipeline:
     columns: int = 0
     encode_depth: int = 4
     # with fewer, launches and their tails cost more than what stays in the L2 saves (H200, 2026-11)
-    chunk_amps: int = 1 << 23
+    chunk_amps: int = 1 << 24
     streams: int = 3
     wgmma: Wgmma = Wgmma()
+
+    def kernels(self, depth: int, num_moduli: int, real: dict[str, str]) -> list[tuple[str, dict[str, str]]]:
+        """Names and instances of all that ``depth`` steps of K take, with either product; ``real``: `jit.DOUBLE`."""
+        whole = {"WHOLE": str(self.columns)}
+        counted, deep = real | {"MODULI": str(num_moduli)} | whole, {"DEPTH": str(depth)}
+        encode = [("ozaki_clear", {}), ("ozaki_scale", real), ("ozaki_residues", counted)]
+        write_back = [("ozaki_reconstruct", {"MODULI": str(num_moduli)}), ("ozaki_commit", real)]
+        return [
+            ("ozaki_matrix", {}),
+            *([("ozaki_encode", counted | deep)] if depth <= self.encode_depth else encode),
+            ("ozaki_product", {"RAW": "0"} | whole),
+            ("ozaki_wgmma", self.wgmma.instance(depth) | whole),
+            *([("ozaki_finish", counted | deep)] if self.columns else write_back),
+        ]
 
 
 # By qubits of the matrix, the columns that ozaki_finish takes, and up to how many moduli it is the faster one
 # (H200, 26 qubits, 2026-11: k = 8 4.04 for 4.41 ms, k = 9 5.30 for 5.45, k = 10 6.84 for 6.99 but 7.35 for 7.28).
 FINISHED = {7: (16, 17), 8: (16, 17), 9: (8, 17), 10: (8, 15)}
+# A product that leaves 5,632 registers of each quarter of a multiprocessor and 48 KiB of its shared memory: a block of
+# ozaki_residues fits beside it, of ozaki_encode for 256 rows, and of ozaki_finish for 8 columns of 256 rows. By qubits
+# of the matrix, from how many moduli on that is the faster way (k = 8 4.12 for 4.20 ms, k = 10 6.90 for 7.27).
+BESIDE = Wgmma(stages=3, lead=1, copier=0)
+BESIDE_FROM = {8: (16, Pipeline(8, 2, 1 << 23, wgmma=BESIDE)), 10: (16, Pipeline(0, 2, 1 << 23, wgmma=BESIDE))}
 
 
 def pipeline(row_bits: int, num_moduli: int) -> Pipeline:
     """What is fastest for a matrix on ``row_bits`` qubits, at least 7, by measurement."""
+    if row_bits in BESIDE_FROM and num_moduli >= BESIDE_FROM[row_bits][0]:
+        return BESIDE_FROM[row_bits][1]
     columns, most = FINISHED.get(row_bits, (0, 0))
     return Pipeline(columns, encode_depth=8) if num_moduli <= most else Pipeline()
 

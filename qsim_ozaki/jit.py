@@ -113,7 +113,9 @@ KERNELS: dict[str, Kernel] = {
         "ozaki_wgmma.cu",
         "ozaki_wgmma",
         tuple(
-            dict(zip(WGMMA_MACROS, row.split(), strict=True)) | {"WHOLE": whole} for row in WGMMA for whole in ("0", "8")
+            dict(zip(WGMMA_MACROS, row.split(), strict=True)) | {"WHOLE": whole}
+            for row in WGMMA
+            for whole in ("0", "8")
         ),
         (90,),
         "a",

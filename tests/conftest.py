@@ -8,6 +8,7 @@ if "PYTEST_XDIST_WORKER" in os.environ:  # before NumPy: else every worker's pro
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
+import ozaki_forms
 import pytest
 
 from qsim_ozaki import jit
@@ -27,11 +28,14 @@ def pytest_configure(config):
     except EngineError:
         return  # tests are skipped with the reason
     with ThreadPoolExecutor(os.cpu_count()) as pool:
+        wanted = [(name, instance) for name, row in jit.KERNELS.items() for instance in row.instances]
+        wanted += ozaki_forms.kernels()
         compiled = [
             pool.submit(jit.cached_kernel, name, instance, gpu.architecture)
-            for name, row in jit.KERNELS.items()
-            if gpu.architecture in row.architectures
-            for instance in row.instances
+            for name, instance in {
+                (name, *sorted(instance.items())): (name, instance) for name, instance in wanted
+            }.values()
+            if gpu.architecture in jit.KERNELS[name].architectures
         ]
     for each in compiled:
         each.result()

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from ozaki_forms import PRODUCTS, chunked
 from random_ops import random_state, random_unitary
 from reference import apply_op
 
@@ -15,7 +16,6 @@ from qsim_ozaki.errors import CapacityError, EngineError
 from qsim_ozaki.ops import DenseBlock, Kind, Op, Path
 
 MODULI = moduli.complex_moduli(moduli.MAX_MODULI)
-FORMS = (Wgmma(), Wgmma(lead=2), Wgmma(lead=2, cluster=4), Wgmma(lead=2, copier=0), Wgmma(3, 1, copier=0))
 
 
 @pytest.fixture(scope="module")
@@ -131,7 +131,7 @@ def test_sums_and_residues_of_the_tensor_cores_are_the_naive_ones(gpu, rng):
         [[[moduli.balanced(int(v), MODULI[p // 2]) for v in r[:64]] for r in sums[p, :40]] for p in range(planes)]
     )
     forms = [("ozaki_product", Wgmma())]
-    forms += [("ozaki_wgmma", form) for form in FORMS] if gpu.architecture == 90 else []
+    forms += [("ozaki_wgmma", form) for form in PRODUCTS] if gpu.architecture == 90 else []
     for kernel, form in forms:
         block.how = Pipeline(wgmma=form)
         out = cupy.full(naive.size, -99, np.int8)
@@ -144,13 +144,11 @@ def test_chunks_on_any_streams_give_the_same_bits(gpu, rng):
     """Many short chunks, from a caller's stream that has work before and after the block."""
     cupy, targets, n = gpu.cupy, (3, 0, 7, 11, 5, 8, 1, 14, 9), 19
     matrix, start = random_unitary(rng, 1 << 9), cupy.asarray(random_state(rng, n))
-    hows = [Pipeline(columns, 2, 1 << 17, streams) for columns in (0, 8) for streams in (1, 2, 3)]
-    hows += [Pipeline(columns, 2, 1 << 17, wgmma=form) for columns in (0, 8) for form in FORMS]
     expected = None
-    for how in hows:
+    for how in chunked():
         block = cuda_ozaki.EmulatedBlock(gpu, matrix, targets, {}, 9, how)
         assert len(block.chunks(n).records) == 4
-        for turn in range(5):
+        for turn in range(4):
             with cupy.cuda.Stream(non_blocking=turn % 2 == 0) as stream:
                 amps = cupy.zeros_like(start)
                 amps += start

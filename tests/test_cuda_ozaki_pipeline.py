@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from qsim_ozaki.cuda_ozaki_pipeline import SETS, Lanes, Wgmma
+from qsim_ozaki.cuda_ozaki_pipeline import BARRIER_BYTES, BESIDE, SETS, Lanes, Pipeline, Wgmma
 
 PARTS = ("residues", "products", "write_back")
 
@@ -95,21 +95,63 @@ def test_products_run_beside_the_next_residues_and_the_last_write_back(streams):
 
 
 def test_a_product_is_built_for_the_depth_it_has():
-    how = Wgmma(stages=3, lead=2, cluster=4, copier=0)
-    assert how.instance(8) == {"STAGES": "3", "LEAD": "2", "CLUSTER": "4", "COPIER": "0"}
-    assert how.instance(2) == {"STAGES": "3", "LEAD": "2", "CLUSTER": "2", "COPIER": "0"}
-    assert how.instance(1) == {"STAGES": "3", "LEAD": "0", "CLUSTER": "1", "COPIER": "0"}
+    how = Wgmma(lead=2, held=True)
+    found = [
+        tuple(how.instance(depth)[name] for name in ("STAGES", "LEAD", "HELD", "CLUSTER")) for depth in (1, 2, 4, 8, 16)
+    ]
+    assert found == [
+        ("6", "0", "1", "1"),
+        ("5", "2", "2", "2"),
+        ("5", "2", "4", "2"),
+        ("3", "2", "8", "2"),
+        ("4", "2", "0", "2"),
+    ]
     assert how.blocks(4096, 8, 132) == 128
-    assert how.blocks(4096, 2, 132) == 132
-    assert how.blocks(10, 2, 132) == 10
-    assert how.threads == 256
-    assert Wgmma().threads == 288
-    for stages in (3, 4):
-        assert Wgmma(stages).shared_bytes <= 227 << 10
+    assert how.blocks(4096, 4, 132) == 132
+    assert how.blocks(8, 8, 132) == 8
+    assert Wgmma().blocks(4096, 8, 133) == 132
+    assert (BESIDE.threads, Wgmma().threads) == (256, 288)
+
+
+@pytest.mark.parametrize(
+    "how", [*(Wgmma(lead=lead, held=held) for lead in (0, 1, 2) for held in (False, True)), BESIDE]
+)
+def test_a_product_fits_a_multiprocessor_and_its_barriers_tell_tiles_apart(how):
+    for depth in (1, 2, 4, 8, 16, 32):
+        stages, lead, _ = how.built(depth)
+        assert stages >= 3
+        assert how.shared_bytes(depth) <= 227 << 10
+        assert 8 * (2 * stages + 2) <= BARRIER_BYTES - 1024
+        if lead:
+            assert 2 * depth + lead > stages > lead
     # what is left beside three stages holds a tile of ozaki_residues and what the system takes of either block
-    assert Wgmma(3).shared_bytes + 33024 + 2048 <= 228 << 10
-    for depth in (2, 4, 8, 16):  # barriers in turn tell two tiles apart
-        for each in (Wgmma(4, 2), how):
-            lead = int(each.instance(depth)["LEAD"])
-            assert 2 * depth + lead > each.stages
-            assert lead < each.stages
+    assert BESIDE.shared_bytes(8) + 33024 + 2048 <= 228 << 10
+
+
+@pytest.mark.parametrize(
+    ("down", "across", "planes", "processors"), [(2, 8, 6, 132), (4, 1, 3, 132), (8, 32, 32, 132), (1, 5, 4, 3)]
+)
+def test_blocks_that_hold_a_matrix_share_the_tiles_and_change_it_seldom(down, across, planes, processors):
+    """The kernel's arithmetic: every tile once, clusters in step, a block's row always the same."""
+    blocks = Wgmma(held=True).blocks(planes * across * down, down, processors)
+    groups, columns, seen, changes = blocks // down, planes * across, [], []
+    assert blocks % down == 0
+    for block in range(blocks):
+        group, row = block // down, block % down
+        first, end = group * columns // groups * down | row, (group + 1) * columns // groups * down
+        tiles = list(range(first, end, down))
+        assert {tile % down for tile in tiles} <= {row}
+        seen += tiles
+        changes.append(len({tile // (down * across) for tile in tiles}))
+    assert sorted(seen) == list(range(planes * across * down))
+    assert max(changes) <= -(-planes // groups) + 1
+
+
+def test_a_pipeline_names_its_kernels():
+    def names(how, depth):
+        return [name for name, _ in how.kernels(depth, 9, {"REAL": "double"})]
+
+    products = ["ozaki_product", "ozaki_wgmma"]
+    assert names(Pipeline(8, 8), 8) == ["ozaki_matrix", "ozaki_encode", *products, "ozaki_finish"]
+    two = ["ozaki_clear", "ozaki_scale", "ozaki_residues"]
+    assert names(Pipeline(), 8) == ["ozaki_matrix", *two, *products, "ozaki_reconstruct", "ozaki_commit"]

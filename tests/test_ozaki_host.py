@@ -9,7 +9,7 @@ from reference import apply_op
 
 import qsim_ozaki._cpu as _cpu
 from qsim_ozaki import cuda_ozaki, moduli
-from qsim_ozaki.cuda_ozaki_pipeline import FINISHED, Pipeline, pipeline
+from qsim_ozaki.cuda_ozaki_pipeline import BESIDE_FROM, FINISHED, Pipeline, pipeline
 from qsim_ozaki.ops import Kind, Op
 
 pytestmark = pytest.mark.skipif(straight_host.compiler() is None, reason="no C++ compiler")
@@ -204,10 +204,11 @@ def test_entries_are_stored_without_bank_conflicts(columns, quarter):
 
 def test_choice_of_the_write_back_is_a_table(host, rng):
     for rows, (columns, most) in FINISHED.items():
+        beside, best = BESIDE_FROM.get(rows, (most + 1, Pipeline()))
         assert columns in (8, 16)
         assert 16 * columns * ((1 << rows) + 32 // columns) + 8192 <= 227 << 10  # of shared memory a block may have
-        assert pipeline(rows, most).columns == columns
-        assert pipeline(rows, most + 1).columns == 0
+        assert pipeline(rows, min(beside - 1, most)).columns == columns
+        assert pipeline(rows, beside) == best
     assert pipeline(11, 9).columns == 0
     block = cuda_ozaki.EmulatedBlock(host, random_unitary(rng, 8), (0, 1, 2), {}, COUNT)
     assert block.how == pipeline(7, COUNT)
