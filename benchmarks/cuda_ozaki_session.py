@@ -46,14 +46,14 @@ SECONDS = {
     "layers": 30,
     "written_back": 60,
     "faults": 30,
-    "pipeline": 90,
+    "pipeline": 45,
     "times_26": 80,
     "times_27": 30,
     "times_28": 40,
     "auto": 50,
     "hadamard": 30,
     "founding": 40,
-    "ncu": 60,
+    "ncu": 45,
 }
 CHECK_QUBITS, FAULT_QUBITS = 20, 14
 FAULT_GROUPS, FAULTS_PER_GROUP = 20, 50

@@ -60,12 +60,14 @@ def alone(engine, block, amps):
     return {f"{name}_ms": sums[i + 1] - sums[i] for i, name in enumerate(("encode", "products", "write_back"))}
 
 
-def one_size(engine, lines, start, k, count):
+def one_size(engine, lines, start, k, count, held):
     """The ways of one matrix: the same bits, milliseconds, and what each part takes alone."""
     cupy, clock, rng = engine.cupy, timer(engine), np.random.default_rng(k)
     matrix, targets = haar_on(engine, k), tuple(int(q) for q in rng.permutation(QUBITS)[:k])
     amps, blocks, lined, expected = start.copy(), {}, {}, None
     for name, how in ways(k).items():
+        if how.wgmma.held != held and expected is not None:
+            continue
         print(f"k = {k}, {count} moduli: {name}", flush=True)  # the last one, where it does not end
         block = EmulatedBlock(engine, matrix, targets, {}, count, how)
         amps[...] = start
@@ -91,10 +93,10 @@ def one_size(engine, lines, start, k, count):
 
 
 def compare(engine, lines):
-    """All sizes and accuracies, those that matter most first."""
+    """All sizes and accuracies, those that matter most first; products that hold their matrix after all others."""
     wanted = instances()
     lines.add(part="pipeline", instances=len(wanted), seconds=build_all(engine, wanted))
     start = random_amps(engine, QUBITS)
-    for k, count in CASES:
-        one_size(engine, lines, start, k, count)
+    for k, count, held in [(*case, held) for held in (False, True) for case in CASES if case[0] < 11 or not held]:
+        one_size(engine, lines, start, k, count, held)
         engine.cupy.get_default_memory_pool().free_all_blocks()

@@ -13,7 +13,7 @@
 #include "ozaki.cuh"
 
 constexpr int kHeld = QSIM_HELD;        // K / kDepth where the matrix is held, which takes a warp that copies; or 0
-constexpr int kCluster = QSIM_CLUSTER;  // blocks one below the other: 1, 2 or 4
+constexpr int kCluster = QSIM_CLUSTER;  // blocks one below the other: 1 or 2
 constexpr int kStages = QSIM_STAGES;    // with 3, a block of another kernel has room beside this one's
 constexpr int kLead = QSIM_LEAD;        // 0: both warpgroups in step. At most K / kDepth, and below kStages
 constexpr int kConsumers = 8;           // warps that multiply
