@@ -10,6 +10,7 @@ from functools import reduce
 
 import numpy as np
 from cuda_bench import apply
+from cuda_ozaki_inputs import build_all
 from cuda_random import gate
 
 from qsim_ozaki import cuda, cuda_founding, cuda_hadamard, cuda_ozaki, cuda_ozaki_tables, cuda_tiles, founding, jit
@@ -109,15 +110,32 @@ def stacks(engine, precision, n=8):
     judge("worst of a stack", np.abs(states - want).max(0), np.zeros(1 << n), precision)
 
 
-def emulated(engine, fast, n=14):
-    """Matrices by INT8 products: columns encoded whole or in two kernels, written back by one kernel or by two."""
+def emulations(fast):
+    """(qubits, moduli, pipeline) of emulated blocks: encoded whole or in two kernels, written back by one or by two."""
     one, held = Pipeline(16, 8), Pipeline(8, 0, wgmma=Wgmma(held=True))
     cases = [(7, 15, Pipeline()), (7, 9, Pipeline(0, 0)), (7, 15, one), (7, 9, held), (8, 9, one)]
     if not fast:
         ahead = Wgmma(lead=1, held=True)
         cases += [(8, 9, Pipeline(8, 2, wgmma=BESIDE)), (9, 15, Pipeline(8, 8, wgmma=ahead))]
         cases += [(10, 15, Pipeline(8, 8, wgmma=ahead)), (10, 15, Pipeline())]
-    for k, moduli, how in cases:
+    return cases
+
+
+def compiled(engine, fast):
+    """What is launched, compiled on all cores."""
+    wanted = [(name, instance) for name, row in jit.KERNELS.items() for instance in row.instances]
+    for k, moduli, how in emulations(fast):
+        for real in cuda_tiles.INSTANCES.values():
+            wanted += how.kernels(1 << k - 7, moduli, real)
+    for whole in (0, 8, 16):
+        for form in FORMS:
+            wanted += Pipeline(whole, wgmma=form).kernels(1, 3, cuda_tiles.INSTANCES["double"])[2:4]
+    build_all(engine, wanted)
+
+
+def emulated(engine, fast, n=14):
+    """Matrices by INT8 products."""
+    for k, moduli, how in emulations(fast):
         op = Op(Kind.UNITARY, tuple(range(2, 2 + k)), haar(1 << k, 3))
         want = apply(random_vector(n, 1), op, n)
         block = cuda_ozaki.EmulatedBlock(engine, op.matrix(), op.targets, {}, moduli, how)
@@ -219,6 +237,7 @@ def main():
     engine = cuda.create()
     engine.num_processors = PROCESSORS
     names = noted(engine)
+    compiled(engine, fast)
     for precision in ("double", "single"):
         tiles(engine, precision)
         reading(engine, precision)

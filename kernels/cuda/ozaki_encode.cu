@@ -17,7 +17,7 @@ __device__ __forceinline__ double warp_sum(double value) {
     return value;
 }
 
-extern "C" __global__ void __launch_bounds__(kThreads, kBlocks > 4 ? 1 : kBlocks == 4 ? 3 : 5)
+extern "C" __global__ void __launch_bounds__(kThreads, kBlocks > 4 ? 1 : kBlocks == 4 ? 3 : 6)
 ozaki_encode(const amp_t* __restrict__ state, const index_t* __restrict__ places, const index_t* __restrict__ column_offset,
              const index_t* __restrict__ row_offset, const double2* __restrict__ check_row, ColumnRecord* __restrict__ records,
              signed char* __restrict__ operand, const __grid_constant__ Columns columns, const __grid_constant__ Scheme scheme) {
