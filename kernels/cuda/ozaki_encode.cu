@@ -10,6 +10,12 @@ constexpr int kBlocks = QSIM_DEPTH;  // K / kDepth
 constexpr int kStride = kBlocks * kDepth + 1;
 constexpr int kParts = kBlocks > 4 ? 2 : 1;  // of a column, its blocks in turn: one block a multiprocessor needs more warps
 constexpr int kThreads = 256 * kParts;
+#if __CUDA_ARCH__ == 900
+constexpr int kMostResident = sizeof(real_t) == 8 ? 6 : 5;  // blocks of 256 rows: loads of some beside the arithmetic of others
+#else
+constexpr int kMostResident = 5;  // with 6 registers spill, and most have no shared memory for them
+#endif
+constexpr int kResident = kBlocks > 4 ? 1 : kBlocks == 4 ? 3 : kMostResident;
 
 __device__ __forceinline__ double warp_sum(double value) {
 #pragma unroll
@@ -17,7 +23,7 @@ __device__ __forceinline__ double warp_sum(double value) {
     return value;
 }
 
-extern "C" __global__ void __launch_bounds__(kThreads, kBlocks > 4 ? 1 : kBlocks == 4 ? 3 : 6)
+extern "C" __global__ void __launch_bounds__(kThreads, kResident)
 ozaki_encode(const amp_t* __restrict__ state, const index_t* __restrict__ places, const index_t* __restrict__ column_offset,
              const index_t* __restrict__ row_offset, const double2* __restrict__ check_row, ColumnRecord* __restrict__ records,
              signed char* __restrict__ operand, const __grid_constant__ Columns columns, const __grid_constant__ Scheme scheme) {
