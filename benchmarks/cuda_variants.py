@@ -50,7 +50,6 @@ class Variant:
 
 VARIANTS = {
     "product": Variant("as the package has it"),
-    "in step": Variant("all blocks start at once", names=((cuda_straight, "CLOCKS", 0),)),
     "no pairs": Variant("no matrices by tensor cores", names=((cuda_straight, "has_pairs", lambda *_: False),)),
     "more pairs": Variant("for less work", names=((cuda_pairs, "LEAST_GAIN", 0.0),)),
     "three registers": Variant("8 amplitudes a thread, 512 threads", shape={"register_qubits": 3}),

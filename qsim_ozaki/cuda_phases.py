@@ -66,20 +66,6 @@ def angle_words(group: dict[int, int]) -> list[int]:
     return words
 
 
-def shears(angles: list[int], amp_bytes: int) -> tuple[ComplexArray, bool]:
-    """For each angle tan(angle / 2) and sin(angle) as one complex number, and whether any needs a half turn on top.
-
-    The half turn is the lowest bit of the tangent, in the precision of an amplitude of ``amp_bytes``.
-    """
-    rest = np.array([((angle + HALF_TURN // 2) % HALF_TURN) - HALF_TURN // 2 for angle in angles], float)
-    halves = np.array([(angle + HALF_TURN // 2) % TURN >= HALF_TURN for angle in angles])
-    radians = rest * (2 * np.pi / TURN)
-    tangents = np.tan(radians / 2).astype(f"f{amp_bytes // 2}")
-    words = tangents.view(f"u{amp_bytes // 2}")
-    words[...] = words >> 1 << 1 | halves.astype(words.dtype)
-    return np.asarray(tangents + 1j * np.sin(radians), complex), bool(halves.any())
-
-
 def reals(values: ComplexArray) -> list[float]:
     """Real and imaginary parts in turn, row by row."""
     out: list[float] = np.ascontiguousarray(values.reshape(-1), complex).view(float).tolist()

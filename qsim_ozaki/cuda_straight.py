@@ -27,8 +27,6 @@ STATIC_BYTES = 64  # of the frame's own variables
 MAX_INSTRUCTIONS = (
     9000  # 16 bytes each; a longer pass is slower for each of them, but a pass more costs as much (H200, 2026-11)
 )
-CLOCKS = 5  # half of the time that a processor takes for an instruction of two tiles
-MANY_TILES = 1 << 13  # from here on a block's wait of half a tile at the start is nothing
 KINDS = ("hadamard", "rotate", "flip", "matrix")  # on one or two qubits
 
 
@@ -59,11 +57,7 @@ def straight(
     parts = cut(phases, sizes, MAX_INSTRUCTIONS, frame)
     inner = replace(tile, swaps=())
     tiles = [inner] * (len(parts) - 1) + [tile]
-    programs = [Writer(part_tile, num_qubits, shape).write(part) for part_tile, part in zip(tiles, parts, strict=True)]
-    return [
-        replace(program, instructions=sum(_instructions(phase, shape.register_qubits) for phase in part))
-        for program, part in zip(programs, parts, strict=True)
-    ]
+    return [Writer(part_tile, num_qubits, shape).write(part) for part_tile, part in zip(tiles, parts, strict=True)]
 
 
 def _instructions(phase: Phase, register_qubits: int) -> int:
@@ -97,7 +91,6 @@ def arguments(program: StraightProgram, precision: str) -> NDArray[Any]:
             ("stride_out", "u8", k),
             ("mask", "u8", max(len(program.masks), 1)),
             ("scale", "f8"),
-            ("delay", "u8"),
             ("runs", RUNS),
             ("value", "f8" if precision == "double" else "f4", max(len(program.values), 1)),
         ],
@@ -105,7 +98,6 @@ def arguments(program: StraightProgram, precision: str) -> NDArray[Any]:
     )
     out = np.zeros(1, kind)
     out["num_tiles"], out["scale"] = program.num_tiles, program.scale
-    out["delay"] = CLOCKS * program.instructions if program.num_tiles >= MANY_TILES else 0
     out["stride_in"], out["stride_out"] = program.stride_in, program.stride_out
     out["mask"][0, : len(program.masks)] = program.masks
     out["value"][0, : len(program.values)] = program.values

@@ -32,7 +32,6 @@ class StraightProgram:
         scale: factor applied at the store.
         tile_phases: phases computed once a tile.
         table_bytes: of tables that lie in shared memory.
-        instructions: of a thread and tile, about.
     """
 
     source: str
@@ -47,4 +46,3 @@ class StraightProgram:
     scale: float
     tile_phases: int
     table_bytes: int
-    instructions: int = 0

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from qsim_ozaki.cuda_layout import Place, Shape, Tile, places
 from qsim_ozaki.cuda_lower import HALF_TURN, TURN, Item, mask_of, phases_of
 from qsim_ozaki.cuda_pairs import PairBlock
-from qsim_ozaki.cuda_phases import angle_words, choosing, members, mirrored, reals, shears, subsets
+from qsim_ozaki.cuda_phases import angle_words, choosing, members, mirrored, reals, subsets
 from qsim_ozaki.cuda_program import LEAST_COS, SQRT_HALF
 from qsim_ozaki.cuda_schedule import Frame, Phase, Phases
 from qsim_ozaki.cuda_source import kernel_source, slots_struct
@@ -44,7 +44,6 @@ class Writer:
     values: list[float] = field(default_factory=list)
     records: list[dict[int, int]] = field(default_factory=list)
     scale: float = 1.0
-    signed: bool = False  # whether a table holds an angle longer than a quarter turn
     common: int = 0  # an angle that every amplitude still lacks
     last_table: Phases | None = None
     place: Place = field(init=False)
@@ -111,7 +110,6 @@ class Writer:
         numbers = {f"unsigned {name}": at for name, at in zip(names, tables, strict=True)} | {
             "int kTilePhases": len(self.records),
             "bool kScaled": str(self.scale != 1).lower(),
-            "bool kSigned": str(self.signed).lower(),
         }
         structs = [slots_struct(i, layout, self.frame, self.shape) for i, layout in enumerate(layouts)]
         return kernel_source(sizes, structs, numbers, self.lines)
@@ -265,7 +263,7 @@ class Writer:
             common = sum(angle for bits, angle in constants.items() if r & bits == bits)
             here = [group for bits, group in folded.items() if r & bits == bits]
             angles += [common + sum(a for group in here for k, a in group.items() if s & k == k) for s in outer]
-        data = self._amps(self._shears(angles)).tobytes()
+        data = self._amps(phases_of([angle % TURN for angle in angles])).tobytes()
         data += bytes(-len(data) % 16)
         key = ("chosen", data)
         if key not in self.known:
@@ -274,8 +272,7 @@ class Writer:
         on = self._on([*parts, *constants])
         bit = [f"{self._one(1 << q)} << {i}" for i, q in enumerate(members(chosen))]
         self._say(
-            f"turn_chosen<{on}, {support}u, {len(outer)}, kSigned>"
-            f"(a, tile.chosen, {self.known[key]}, {' | '.join(bit)});"
+            f"times_chosen<{on}, {support}u, {len(outer)}>(a, tile.chosen, {self.known[key]}, {' | '.join(bit)});"
         )
 
     def _table_bytes(self, groups: dict[int, dict[int, int]], constants: dict[int, int], chosen: int) -> int:
@@ -303,19 +300,13 @@ class Writer:
         angles = [sum(angle for p, angle in constants.items() if r & p == p) % TURN for r in subsets(support)]
         mirror = None if last or len(angles) < 8 else mirrored(angles)
         if mirror is None:
-            table = self._table(reals(self._shears(angles)))
-            self._say(f"turn_each<{self._on(list(constants))}, {support}u, kSigned>(a, {table});")
+            table = self._table(reals(phases_of(angles)))
+            self._say(f"times_each<{self._on(list(constants))}, {support}u>(a, {table});")
             return
         common, conjugate, negative = mirror
         self.common = (self.common + common) % TURN
-        table = self._table(reals(self._shears([angle - common for angle in angles[: len(angles) // 2]])))
-        self._say(f"turn_mirrored<{support}u, {str(conjugate).lower()}, {negative}u, kSigned>(a, {table});")
-
-    def _shears(self, angles: list[int]) -> ComplexArray:
-        """Angles as what a table holds of each."""
-        found, signed = shears([angle % TURN for angle in angles], self.shape.amp_bytes)
-        self.signed |= signed
-        return found
+        table = self._table(reals(phases_of([(angle - common) % TURN for angle in angles[: len(angles) // 2]])))
+        self._say(f"times_mirrored<{support}u, {str(conjugate).lower()}, {negative}u>(a, {table});")
 
     def _on(self, parts: list[int]) -> str:
         """Register indices that hold all bits of some part."""

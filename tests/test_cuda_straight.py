@@ -126,8 +126,8 @@ def test_circuit_families_on_the_host(tmp_path, rng, family, pairs):
     swaps = {"brick": ((0, 9), (1, 10), (2, 11)), "trotter": ((1, 6),)}.get(family, ())
     programs = cuda_straight.straight(Tile(tile, (), swaps), ops, n, "double", pairs)
     assert ("pair_block" in programs[0].source) == (pairs and family in ("brick", "cores"))
-    assert {"trotter": "turn_chosen", "qft": "phases[", "chain": "turn_chosen"}.get(family, "") in programs[-1].source
-    assert {"brick": "turn_mirrored", "cores": "core4_by"}.get(family, "") in programs[0].source
+    assert {"trotter": "times_chosen", "qft": "phases[", "chain": "times_chosen"}.get(family, "") in programs[-1].source
+    assert {"brick": "times_mirrored", "cores": "core4_by"}.get(family, "") in programs[0].source
     check(programs, [*ops, *swap_ops(swaps)], random_state(rng, n), "double", tmp_path)
 
 
@@ -160,7 +160,7 @@ def test_a_single_table_of_outer_bits(tmp_path, rng):
     ops = [Op(Kind.DIAGONAL, pair, np.array([1, 1, 1, np.exp(1j * rng.uniform(1, 6))])) for pair in pairs]
     ops += [Op(Kind.UNITARY, (q,), rotation) for q in (12, 13, 14)]
     (program,) = cuda_straight.straight(Tile(tile), ops, n, "double")
-    assert program.source.count("turn_chosen") == 1
+    assert program.source.count("times_chosen") == 1
     check([program], ops, random_state(rng, n), "double", tmp_path)
 
 
@@ -169,14 +169,14 @@ def test_phases_wait_behind_flips(rng):
     tile = (0, 1, 2, *range(6, 15))
     (program,) = cuda_straight.straight(Tile(tile), list(chain(np.random.default_rng(1), tile, 2, 15)), 15, "double")
     body = program.source.split("run(")[1]
-    assert 2 * (body.count("times<") + body.count("turn_")) < 3 * body.count("flip_bit")
+    assert 2 * body.count("times") < 3 * body.count("flip_bit")
 
 
 def test_equal_tables_are_kept_once():
     """A Trotter step's angles are the same at every qubit."""
     ops = list(trotter(range(6, 15), 4, 15))
     (program,) = cuda_straight.straight(Tile((0, 1, 2, *range(6, 15))), ops, 15, "double")
-    places = re.findall(r"turn_chosen<.*chosen, (\d+),", program.source)
+    places = re.findall(r"times_chosen<.*chosen, (\d+),", program.source)
     assert len(set(places)) < len(places), places
 
 

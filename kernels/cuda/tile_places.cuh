@@ -12,9 +12,6 @@ __device__ __forceinline__ double with_sign(double x, unsigned sign) {
     return __hiloint2double(__double2hiint(x) ^ (int)sign, __double2loint(x));
 }
 __device__ __forceinline__ float with_sign(float x, unsigned sign) { return __int_as_float(__float_as_int(x) ^ (int)sign); }
-__device__ __forceinline__ unsigned lowest_bit(double x) { return (unsigned)__double2loint(x) & 1u; }
-__device__ __forceinline__ unsigned lowest_bit(float x) { return (unsigned)__float_as_int(x) & 1u; }
-
 // Operators on the register indices r of kOn.
 template <unsigned kOn>
 __device__ __forceinline__ void flip_sign(Amps& a, unsigned sign) {
@@ -46,37 +43,23 @@ __device__ __forceinline__ constexpr int packed(int r) {
     return out;
 }
 
-// exp(i angle) a by three shears, one product less than a complex product: t = tan(angle / 2), s = sin(angle), at most a quarter turn
-// either way. Where some angle of the pass is longer, kSigned, the lowest bit of t says whether a half turn comes on top.
-template <bool kSigned, bool kNegated = false>
-__device__ __forceinline__ amp_t turned(amp_t a, real_t t, real_t s) {
-    if constexpr (kSigned) {
-        const unsigned sign = lowest_bit(t) << 31;
-        a = {with_sign(a.x, sign), with_sign(a.y, sign)};
-    }
-    const real_t x = kNegated ? t * a.y - a.x : a.x - t * a.y;
-    const real_t y = kNegated ? s * x - a.y : s * x + a.y;
-    return {x - t * y, y};
-}
-
-// Turns by an angle that depends on the register bits of kSupport: c[0] and c[1] are of no bit set.
-template <unsigned kOn, unsigned kSupport, bool kSigned>
-__device__ __forceinline__ void turn_each(Amps& a, const real_t* c) {
+// Times a constant that depends on the register bits of kSupport: c[0] is of no bit set.
+template <unsigned kOn, unsigned kSupport>
+__device__ __forceinline__ void times_each(Amps& a, const real_t* c) {
 #pragma unroll
     for (int r = 0; r < kAmps; ++r)
-        if ((kOn >> r) & 1) a[r] = turned<kSigned>(a[r], c[2 * packed<kSupport>(r)], c[2 * packed<kSupport>(r) + 1]);
+        if ((kOn >> r) & 1) a[r] = cmul(a[r], amp_t{c[2 * packed<kSupport>(r)], c[2 * packed<kSupport>(r) + 1]});
 }
 
-// The same where the angles of j and of its complement are equal or opposite, but for a half turn: half of them are enough.
-template <unsigned kSupport, bool kConjugate, unsigned kNegative, bool kSigned>
-__device__ __forceinline__ void turn_mirrored(Amps& a, const real_t* c) {
+// The same where the constants of j and of its complement are equal or conjugate, but for a sign: half of them are enough.
+template <unsigned kSupport, bool kConjugate, unsigned kNegative>
+__device__ __forceinline__ void times_mirrored(Amps& a, const real_t* c) {
     constexpr int kLast = packed<kSupport>(kAmps - 1);
 #pragma unroll
     for (int r = 0; r < kAmps; ++r) {
         const int j = packed<kSupport>(r), k = 2 * j > kLast ? kLast - j : j;
-        const bool opposite = kConjugate && k != j;
-        const real_t t = opposite ? -c[2 * k] : c[2 * k], s = opposite ? -c[2 * k + 1] : c[2 * k + 1];
-        a[r] = (kNegative >> j) & 1 ? turned<kSigned, true>(a[r], t, s) : turned<kSigned>(a[r], t, s);
+        const amp_t w = {c[2 * k], kConjugate && k != j ? -c[2 * k + 1] : c[2 * k + 1]};
+        a[r] = cmul(a[r], (kNegative >> j) & 1 ? amp_t{-w.x, -w.y} : w);
     }
 }
 

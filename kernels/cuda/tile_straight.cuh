@@ -4,7 +4,7 @@
 //            QSIM_TABLES bytes of tables that outer bits choose from; QSIM_ROOM bytes of shared memory; QSIM_BLOCKS blocks that share
 //            a processor
 // Body       In, Out layouts of load and store; kOffsetIn, kOffsetOut, kRecords, kTables word indices in the tables; kTilePhases;
-//            kScaled; kSigned, whether some angle of a table is longer than a quarter turn; run(a, tile, args), which returns the thread's offset at the store
+//            kScaled; run(a, tile, args), which returns the thread's offset at the store
 // Arrays     state amp_t[2^n] in/out; tables uint64 words: offsets per thread, matrices, phases per thread, records of tile phases;
 //            tickets uint64[1], 0 at the launch
 // Launch     2^(QSIM_TILE - kRegisterQubits) threads, at most num_tiles blocks; a tile of shared memory, kEarly amplitudes a thread, phases, tables
@@ -27,7 +27,6 @@ struct Args {
     index_t stride_out[kRegisterQubits];
     index_t mask[QSIM_MASKS];
     double scale;  // product of the factors that rotations left out
-    index_t delay;  // clocks that every second block of a processor waits at the start
     Runs runs;     // the tile's qubits as runs of consecutive positions
     real_t value[QSIM_CONSTANTS];  // operands straight from constant memory: through shared memory they cost its bandwidth
 };
@@ -155,16 +154,13 @@ __device__ __forceinline__ amp_t phase_of_thread(const index_t* tables, unsigned
     return __ldg(reinterpret_cast<const amp_t*>(tables + at) + threadIdx.x);
 }
 
-// Turns by an angle that depends on the register bits of kSupport and on outer bits, of which there are kChoices sets of values.
-template <unsigned kOn, unsigned kSupport, int kChoices, bool kSigned>
-__device__ __forceinline__ void turn_chosen(Amps& a, const char* tables, unsigned at, unsigned choice) {
+// Times a constant that depends on the register bits of kSupport and on outer bits, of which there are kChoices sets of values.
+template <unsigned kOn, unsigned kSupport, int kChoices>
+__device__ __forceinline__ void times_chosen(Amps& a, const char* tables, unsigned at, unsigned choice) {
     const amp_t* c = reinterpret_cast<const amp_t*>(tables + at) + choice;
 #pragma unroll
     for (int r = 0; r < kAmps; ++r)
-        if ((kOn >> r) & 1) {
-            const amp_t w = c[packed<kSupport>(r) * kChoices];
-            a[r] = turned<kSigned>(a[r], w.x, w.y);
-        }
+        if ((kOn >> r) & 1) a[r] = cmul(a[r], c[packed<kSupport>(r) * kChoices]);
 }
 
 // Phase number i of the tile's own bits: records are words (number of terms, word index of constant, 0, terms).
@@ -178,12 +174,6 @@ __device__ __forceinline__ amp_t phase_of_both(const index_t* tables, unsigned t
     return unit(total_angle(tables, Op{terms << 13, at}, base | __ldg(tables + offsets + threadIdx.x)));
 }
 
-__device__ __forceinline__ void wait_clocks(index_t clocks) {
-    const index_t start = (index_t)clock64();
-    while ((index_t)clock64() - start < clocks) {
-    }
-}
-
 template <class Body>
 __device__ __forceinline__ void run_tiles(amp_t* __restrict__ state, const index_t* __restrict__ tables, index_t* __restrict__ tickets,
                                           const Args& args) {
@@ -193,8 +183,6 @@ __device__ __forceinline__ void run_tiles(amp_t* __restrict__ state, const index
     for (unsigned i = threadIdx.x; i < QSIM_TABLES / 16; i += kThreads)
         reinterpret_cast<ulonglong2*>(chosen)[i] = __ldg(reinterpret_cast<const ulonglong2*>(tables + Body::kTables) + i);
     Amps a;
-    // Blocks in step would all compute, then all exchange: half of them start in the middle of the others' first tile.
-    if (blockIdx.x >= gridDim.x / QSIM_BLOCKS && args.delay) wait_clocks(args.delay);
     // Tiles are handed out in order: blocks that drifted apart would spread their accesses over more pages of memory.
     __shared__ index_t handed[2];
     if (threadIdx.x == 0) handed[0] = gridDim.x + atomicAdd(tickets, 1ull);
