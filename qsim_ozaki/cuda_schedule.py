@@ -113,12 +113,13 @@ def _schedule(todo: list[Item], last: list[Item], registers: int, frame: Frame, 
         todo = _absorb(todo, pending)
         if not todo:
             break
-        chosen = _choose(todo, tile, count, 0 if phases else lines)
+        pair: tuple[int, ...] = ()
+        if style.pairs and phases:
+            pair = best_pair(todo[:WINDOW], 0, tile, frame.line_qubits)
+        chosen = _choose(todo, tile, count, 0 if phases else lines, _mask(pair))
         if not phases and chosen & lines:
             phases.append(Phase(_fill(0, tile, count, lines)))
-        phase = Phase(_fill(chosen, tile, count, lines))
-        if style.pairs and phases:
-            phase.pair = best_pair(todo[:WINDOW], _mask(phase.registers), tile, frame.line_qubits)
+        phase = Phase(_fill(chosen, [q for q in tile if q not in pair], count, lines), pair=pair)
         todo = _run(phase, todo, pending, _mask(tile), style.lazy)
         phases.append(phase)
     if not phases:
@@ -217,15 +218,15 @@ def _reach(todo: list[Item], registers: int) -> int:
     return count
 
 
-def _choose(todo: list[Item], tile: Sequence[int], count: int, avoid: int) -> int:
+def _choose(todo: list[Item], tile: Sequence[int], count: int, avoid: int, never: int = 0) -> int:
     """Greedy growth: add the targets of the item that lets most others run; ties go to the lowest qubits."""
-    ready = _ready_masks(todo)
+    ready = {m for m in _ready_masks(todo) if not m & never}
     chosen = 0
     for forbidden in (avoid, 0) if avoid else (0,):
         while True:
             options = {
                 chosen | m
-                for m in ready | {1 << q for q in tile}
+                for m in ready | {1 << q for q in tile if not never >> q & 1}
                 if m & ~chosen and not m & forbidden and (chosen | m).bit_count() <= count
             }
             scored = [(_reach(todo, o), -(o & -o), o) for o in options]
