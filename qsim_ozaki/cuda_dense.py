@@ -163,10 +163,12 @@ def dense_tables(
     out_rows = [*rows[1:4], rows[0], *rows[4:]] if exchange else rows
     reading = [rows[0], rows[1], columns[2], columns[1] if exchange else columns[0]][: shape.line_qubits]
     slot = slots(union, rows, columns, reading)
-    others = [q for q in range(num_qubits) if q not in fixed and q not in union]
+    late = rows[shape.threads.bit_length() - 1 - GROUP_BITS :]  # each iteration brings whole rows
+    early = [q for q in union if q not in late]
     places = np.concatenate(
         [
-            *(in_order if shape.buffers == 2 else by_rows)(shape, union, others, rows, slot),
+            np.resize(sums([(1 << q, slot[q]) for q in early], np.bitwise_xor), (shape.threads, 2)).reshape(-1),
+            sums([(1 << q, 0) for q in late])[:, 0],
             sums([(1 << q, 0) for q in out_rows[4:]])[:, 0],
             *lane_places(rows, out_rows, columns, slot),
         ]
@@ -180,42 +182,8 @@ def dense_tables(
     tile["exchange"] = exchange
     tile["runs"] = runs_record([*union, *fixed])
     order = [rows.index(q) for q in out_rows]
-    permuted = sorted_matrix(matrix, targets)[sums([(1 << b, 0) for b in order])[:, 0].astype(np.int64)]
-    return DenseTables(fragments(permuted), places, tile, num_groups)
-
-
-def in_order(
-    shape: Shape, union: Sequence[int], others: Sequence[int], rows: Sequence[int], slot: dict[int, int]
-) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-    """(offset in the state, slot) of threads and of moves that walk a tile in the state's order.
-
-    Args:
-        shape: of a tile.
-        union: qubits of a group, ascending.
-        others: qubits that number groups, ascending.
-        rows: the targets, ascending.
-        slot: of the union's qubits.
-    """
-    group_slots = GROUP_COLUMNS << len(rows)
-    bits = shape.groups.bit_length() - 1
-    steps = {q: (1 << q, slot[q]) for q in union}
-    # a group's place in the state comes from its number; qubits that a small state lacks come last
-    steps |= {others[b] if b < len(others) else 64 + b: (0, group_slots << b) for b in range(bits)}
-    order = [steps[q] for q in sorted(steps)]
-    held = shape.threads.bit_length() - 1
-    return sums(order[:held], np.bitwise_xor).reshape(-1), sums(order[held:], np.bitwise_xor).reshape(-1)
-
-
-def by_rows(
-    shape: Shape, union: Sequence[int], others: Sequence[int], rows: Sequence[int], slot: dict[int, int]
-) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-    """The same, where each of the tile's groups in turn gets the same rows, and then the next ones."""
-    del others
-    late = rows[shape.threads.bit_length() - 1 - GROUP_BITS :]
-    early = [(1 << q, slot[q]) for q in union if q not in late]
-    groups = np.array([(0, number * (GROUP_COLUMNS << len(rows))) for number in range(shape.groups)], np.uint64)
-    moves = sums([(1 << q, slot[q]) for q in late])[:, None] + groups
-    return sums(early, np.bitwise_xor).reshape(-1), moves.reshape(-1)
+    by_rows = sorted_matrix(matrix, targets)[sums([(1 << b, 0) for b in order])[:, 0].astype(np.int64)]
+    return DenseTables(fragments(by_rows), places, tile, num_groups)
 
 
 def lane_places(

@@ -79,25 +79,6 @@ def test_lanes_read_from_distinct_banks(rng, precision):
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)
-def test_moves_walk_a_tile_in_the_states_order(rng, precision):
-    """With two buffers, threads and then moves name the tile's amplitudes in ascending order, whichever are targets."""
-    for k, shape in cuda_dense.SHAPES[precision].items():
-        if shape.buffers == 1:
-            continue
-        n, moves = k + cuda_dense.GROUP_BITS + 6, shape.groups * (8 << k) // shape.threads
-        for kind in KINDS:
-            targets = places_of(kind, k, n, rng)
-            tables = cuda_dense.dense_tables(np.eye(1 << k, dtype=complex), targets, {}, n, shape)
-            pairs = tables.places[: 2 * (shape.threads + moves)].reshape(-1, 2).astype(np.int64)
-            threads, later = pairs[: shape.threads], pairs[shape.threads :]
-            offsets, slots = (later[:, None] ^ threads[None, :]).reshape(-1, 2).T
-            assert sorted(slots) == list(range(len(slots)))
-            others = [q for q in range(n) if q not in targets][cuda_dense.GROUP_BITS :]
-            places = offsets | cuda_dense.sums([(1 << q, 0) for q in others])[slots // (8 << k), 0].astype(np.int64)
-            assert np.all(np.diff(places) > 0), (k, targets)
-
-
-@pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize(("n", "k", "part"), [(5, 3, 5), (9, 3, 4), (13, 5, 12), (14, 10, 13)])
 def test_parts_become_matrices_and_return(rng, n, k, part, precision):
     """Gathered parts hold what a transposition of the state holds; scattered they go back where they were."""

@@ -1,13 +1,11 @@
 // dense_block.cu -- one 2^k x 2^k unitary on any k qubits, in place, by FP64 tensor cores, complex128 or complex64.
-// Arrays     state amp_t[2^n] in/out; matrix double2 in fragment order, places uint64: (offset in the state, slot) of threads, then of
-//            moves, offsets of blocks of 16 rows, of lanes as they store, slots of lanes as they read (all from cuda_dense.py)
+// Arrays     state amp_t[2^n] in/out; matrix double2 in fragment order, places uint64: offsets of threads, of iterations, of
+//            blocks of 16 rows, of lanes as they store, slots of lanes as they read (all from cuda_dense.py)
 // Launch     kThreads a block, any grid (grid-stride over tiles); kBuffers tiles of dynamic shared memory
 // Work       two amplitudes' bytes and 6 * 2^k (three products) or 8 * 2^k flop an amplitude: bound by memory up to k = 6 (complex64:
 //            k = 5), then by tensor cores. Hopper's FP32 units do no more flop a second, so complex64 is multiplied in FP64 too
 // Layout     a tile is kGroups groups of 2^k rows x 8 columns. The lowest qubits of a group fill 128-byte rows of shared memory,
-//            swizzled so that a quarter warp (complex64: half a warp) reads from distinct banks, whichever qubits are targets. Two
-//            buffers: threads and moves walk the tile in the state's order, so that a warp asks for whole runs of memory and few
-//            pages are open at a time; one buffer: move by move in the order in which rows are done with
+//            swizzled so that a quarter warp (complex64: half a warp) reads from distinct banks, whichever qubits are targets
 // Exactness  FP64 products summed in FP64, in the tensor core's order. Three products: P = Ar Xr, Q = Ai Xi, S = (Ar + Ai)(Xr + Xi),
 //            y = (P - Q, S - (P + Q)). Rows of a unitary have norm 1, so each part is off by at most (2^k + 1) 2^-53 (real) and
 //            3 (2^k + 4) 2^-53 (imaginary) of its column's norm; four products: (2^k + 1) 2^-53 both. With Ai = 0 and Xi = 0 the
@@ -26,8 +24,9 @@ constexpr int kWarpsDown = kThreads / 32 / kWarpsAcross;
 constexpr int kBlocks = kRows / 16;                    // of 16 rows or 16 columns of the matrix
 constexpr int kSweeps = kBlocks / kWarpsDown;          // over the tile, each for 16 rows of the matrix a warp
 constexpr int kGroupSlots = kRows * 8;                 // amplitudes
-constexpr int kMoves = kGroups * kGroupSlots / kThreads;  // that bring a tile, one amplitude a thread each
-constexpr int kBlocksMoved = kThreads / 128;           // by one buffer's next kGroups moves
+constexpr int kAtOnce = kThreads > kGroupSlots ? kThreads / kGroupSlots : 1;       // groups that the threads fetch together
+constexpr int kIterations = kThreads > kGroupSlots ? 1 : kGroupSlots / kThreads;   // each kThreads / 8 rows of a group
+constexpr int kBlocksFetched = kThreads / 128;         // by one iteration
 constexpr int kSums = QSIM_PRODUCTS == 3 ? 3 : 2;
 constexpr bool kAhead = QSIM_K > 5;                    // fragments come from L2 behind the products; smaller matrices stay in L1
 constexpr int kFragment = 8 * 32;                      // double2 of 16 x 16 entries of the matrix
@@ -36,8 +35,7 @@ constexpr index_t kNone = ~0ull;                       // in place of a group's 
 static_assert(QSIM_K >= 4 && QSIM_K <= 9, "a tile of 2^k rows must fit shared memory");
 static_assert(kWarpsAcross * kWarpGroups == kGroups && kWarpsDown * kWarpsAcross == kThreads / 32, "warps share the groups evenly");
 static_assert(kAhead || kSweeps == 1, "matrices that do not fit L1 are read ahead");
-static_assert(kSweeps * kWarpsDown == kBlocks, "warps share the rows evenly");
-static_assert(kBuffers == 1 || (kGroups & (kGroups - 1)) == 0, "moves in the state's order are sums of powers of two");
+static_assert(kSweeps * kWarpsDown == kBlocks && kGroups % kAtOnce == 0, "warps share the rows evenly");
 
 struct DenseTile {
     index_t num_groups;
@@ -113,9 +111,9 @@ dense_block(amp_t* __restrict__ state, const double2* __restrict__ matrix, const
             const __grid_constant__ DenseTile tiles) {
     extern __shared__ __align__(128) amp_t shared[];
     __shared__ index_t bases[4][kGroups];  // of the groups of this tile, two to come, and one that slow warps may still store
-    const index_t* move_places = places + 2 * kThreads;
-    const index_t* block_offset = move_places + 2 * kMoves;  // per 16 rows of the matrix
-    const index_t* lane_offset = block_offset + kBlocks;     // two per lane
+    const index_t* iteration_offset = places + 2 * kThreads;       // after (offset in the state, slot) of each thread
+    const index_t* block_offset = iteration_offset + kIterations;  // per 16 rows of the matrix
+    const index_t* lane_offset = block_offset + kBlocks;           // two per lane
     const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
     const int row_block = warp / kWarpsAcross, group0 = (warp % kWarpsAcross) * kWarpGroups;
     const index_t read_slot = __ldg(lane_offset + 64 + lane), write_slot = __ldg(places + 2 * threadIdx.x + 1);
@@ -126,16 +124,18 @@ dense_block(amp_t* __restrict__ state, const double2* __restrict__ matrix, const
         const index_t group = tile * kGroups + threadIdx.x;
         if (threadIdx.x < kGroups) bases[turn][threadIdx.x] = group < tiles.num_groups ? spread(group, tiles.runs) | tiles.fixed : kNone;
     };
-    const auto fetch = [&](int first, int count, int turn, amp_t* buffer) {
+    // Asks for kThreads / 8 rows of each group (all rows where there are fewer).
+    const auto fetch = [&](int iteration, int turn, amp_t* buffer) {
+        const index_t offset = thread_offset + __ldg(iteration_offset + iteration);
 #pragma unroll 4
-        for (int i = first; i < first + count; ++i) {
-            const unsigned slot = (unsigned)(write_slot ^ __ldg(move_places + 2 * i + 1));
-            const index_t base = bases[turn][slot / kGroupSlots];
-            if (base != kNone) copy_async(buffer + slot, state + base + (thread_offset + __ldg(move_places + 2 * i)));
+        for (int first = 0; first < kGroups; first += kAtOnce) {
+            const int group = first + (kAtOnce > 1 ? threadIdx.x / kGroupSlots : 0);
+            const index_t base = bases[turn][group];
+            if (base != kNone) copy_async(buffer + group * kGroupSlots + iteration * kThreads + write_slot, state + base + offset);
         }
     };
     const auto fetch_all = [&](int turn, amp_t* buffer) {
-        fetch(0, kMoves, turn, buffer);
+        for (int i = 0; i < kIterations; ++i) fetch(i, turn, buffer);
         commit_copies();
     };
 
@@ -178,30 +178,23 @@ dense_block(amp_t* __restrict__ state, const double2* __restrict__ matrix, const
                 first += 128;
                 second += 128;
                 if constexpr (kBuffers == 1)
-                    if (sweep + 1 == kSweeps && (k + 1) % kBlocksMoved == 0) {
+                    if (sweep + 1 == kSweeps && (k + 1) % kBlocksFetched == 0) {
                         __syncthreads();  // nobody reads these rows again
-                        fetch(k / kBlocksMoved * kGroups, kGroups, next_turn, shared);
+                        fetch(k / kBlocksFetched, next_turn, shared);
                     }
             }
             const index_t place = __ldg(block_offset + row_block + sweep * kWarpsDown);
-            amp_t out[kWarpGroups][2][2];
 #pragma unroll
-            for (int j = 0; j < kWarpGroups; ++j)
+            for (int j = 0; j < kWarpGroups; ++j) {
+                const index_t base = bases[turn][group0 + j];
 #pragma unroll
                 for (int r = 0; r < 2; ++r) {
-                    out[j][r][0] = amplitude(sums[j], r);
-                    out[j][r][1] = amplitude(sums[j], 2 + r);
-                    if (tiles.exchange) trade(out[j][r][0], out[j][r][1], lane & 1);
-                }
-#pragma unroll
-            for (int half = 0; half < 2; ++half) {  // of the rows: stores of 8 rows follow each other
-                amp_t* to = state + place + __ldg(lane_offset + 2 * lane + half);
-#pragma unroll
-                for (int j = 0; j < kWarpGroups; ++j) {
-                    const index_t base = bases[turn][group0 + j];
+                    amp_t kept = amplitude(sums[j], r), other = amplitude(sums[j], 2 + r);
+                    if (tiles.exchange) trade(kept, other, lane & 1);
                     if (base == kNone) continue;
-                    to[base] = out[j][0][half];
-                    to[base + tiles.column] = out[j][1][half];
+                    amp_t* to = state + base + place + r * tiles.column;
+                    to[__ldg(lane_offset + 2 * lane)] = kept;
+                    to[__ldg(lane_offset + 2 * lane + 1)] = other;
                 }
             }
         }
