@@ -53,8 +53,10 @@ VARIANTS = {
     "no pairs": Variant("no matrices by tensor cores", names=((cuda_straight, "has_pairs", lambda *_: False),)),
     "more pairs": Variant("for less work", names=((cuda_pairs, "LEAST_GAIN", 0.0),)),
     "three registers": Variant("8 amplitudes a thread, 512 threads", shape={"register_qubits": 3}),
-    "short": Variant("passes cut at 6500 instructions", names=((cuda_straight, "MAX_INSTRUCTIONS", 6500),)),
-    "long": Variant("passes cut at 14000 instructions", names=((cuda_straight, "MAX_INSTRUCTIONS", 14000),)),
+    "short": Variant("passes cut at 6500 instructions", names=((cuda_straight, "MAX_INSTRUCTIONS", {"double": 6500}),)),
+    "long": Variant(
+        "passes cut at 14000 instructions", names=((cuda_straight, "MAX_INSTRUCTIONS", {"double": 14000}),)
+    ),
     "tile of 11": Variant(
         "tiles of 11 qubits, four blocks of 128 threads",
         shape={"tile_qubits": 11},

@@ -32,7 +32,6 @@ def kernel_source(
     out += ["    using In = Layout0;", f"    using Out = Layout{len(layouts) - 1};"]
     out += [f"    static constexpr {name} = {value};" for name, value in numbers.items()]
     out += [f"    {RUN} {{"]
-    out += ["        unsigned slot = slot_of_thread<Layout0>();"] * (len(layouts) > 1)
     out += [f"        {line}" for line in lines]
     out += ["        return to;", "    }", "};", "QSIM_KERNEL", ""]
     return "\n".join(out)

@@ -24,7 +24,9 @@ from qsim_ozaki.ops import Op
 # Bytes of shared memory for each block: two blocks in 164 or 228 KiB, one in 100 KiB; the system takes 1 KiB a block.
 ROOM = {80: 82944, 86: 101376, 89: 101376, 90: 115712, 100: 115712, 120: 101376}
 STATIC_BYTES = 64  # of the frame's own variables
-MAX_INSTRUCTIONS = (
+# A longer pass is slower for each instruction (16 bytes each, in a cache of 128 KiB), a pass more costs as much (H200, 2026-11);
+# complex64, with half the registers, would spill beyond.
+MAX_INSTRUCTIONS = {"double": 9000, "single": 7000}
     9000  # 16 bytes each; a longer pass is slower for each of them, but a pass more costs as much (H200, 2026-11)
 )
 KINDS = ("hadamard", "rotate", "flip", "matrix")  # on one or two qubits
@@ -54,7 +56,7 @@ def straight(
     frame = Frame(tile.qubits, shape.register_qubits, shape.line_qubits, tile.swaps)
     phases = schedule(items, frame, Style(lazy=True, late=True, pairs=pairs))
     sizes = [_instructions(phase, shape.register_qubits) for phase in phases]
-    parts = cut(phases, sizes, MAX_INSTRUCTIONS, frame)
+    parts = cut(phases, sizes, MAX_INSTRUCTIONS[precision], frame)
     inner = replace(tile, swaps=())
     tiles = [inner] * (len(parts) - 1) + [tile]
     return [Writer(part_tile, num_qubits, shape).write(part) for part_tile, part in zip(tiles, parts, strict=True)]

@@ -89,7 +89,7 @@ class Writer:
             self.place = layouts[i]
             if i:
                 within = str(layouts[i - 1].warps == layouts[i].warps).lower()
-                self._say(f"slot = exchange<Layout{i - 1}, Layout{i}, {within}>(a, tile, slot);")
+                self._say(f"exchange<Layout{i - 1}, Layout{i}, {within}>(a, tile);")
             if i == last:
                 # others may still read what the last exchange brought
                 wait = "__syncwarp" if layouts[0].warps == layouts[last].warps else "__syncthreads"

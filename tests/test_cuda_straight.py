@@ -182,7 +182,7 @@ def test_equal_tables_are_kept_once():
 
 @needs_compiler
 def test_a_heavy_pass_is_cut_and_zero_qubits_leave_out_tiles(tmp_path, rng, monkeypatch):
-    monkeypatch.setattr(cuda_straight, "MAX_INSTRUCTIONS", 1500)
+    monkeypatch.setitem(cuda_straight.MAX_INSTRUCTIONS, "double", 1500)
     n, tile = 15, tuple(range(12))
     state = random_state(rng, n)
     state[np.arange(state.size) >> 14 != 0] = 0

@@ -127,16 +127,15 @@ __device__ __forceinline__ void fetch_rest(const Tile& tile, const Args& args) {
         fetch<Body, kEarly, kAmps>(tile.state, offset_of_thread(tile.tables, Body::kOffsetIn), tile.shared, *tile.next, args);
 }
 
-// Brings other qubits into registers; returns the thread's new slot. Slots written here were read only by this thread since the
-// last barrier: one is enough. Where the same qubits number the warps before and after, a warp waits for no other.
+// Brings other qubits into registers. Slots written here were read only by this thread since the last barrier: one is enough.
+// Where the same qubits number the warps before and after, a warp waits for no other.
 template <class From, class To, bool kWithinWarps>
-__device__ __forceinline__ unsigned exchange(Amps& a, const Tile& tile, unsigned slot) {
-    put<From>(a, tile.shared, slot);
+__device__ __forceinline__ void exchange(Amps& a, const Tile& tile) {
+    put<From>(a, tile.shared, slot_of_thread<From>());
     const unsigned to = slot_of_thread<To>();
     if constexpr (kWithinWarps) __syncwarp();
     else __syncthreads();
     get<To>(a, tile.shared, to);
-    return to;
 }
 
 template <bool kScaled>
