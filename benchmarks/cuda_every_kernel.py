@@ -15,13 +15,12 @@ from cuda_random import gate
 
 from qsim_ozaki import cuda, cuda_founding, cuda_hadamard, cuda_ozaki, cuda_ozaki_tables, cuda_tiles, founding, jit
 from qsim_ozaki.bench_blocks import haar, random_vector
-from qsim_ozaki.cuda_ozaki_pipeline import BESIDE, Pipeline, Wgmma
+from qsim_ozaki.cuda_ozaki_pipeline import Pipeline, Wgmma, pipeline
 from qsim_ozaki.engine import StackWork
 from qsim_ozaki.ops import EMPTY, DenseBlock, HadamardPass, Kind, Op, Path, Prepare, TilePass
 
 WORST = {"double": 1e-12, "single": 2e-4, "tf32": 2.0**-10, "34 bits": 1e-7, "exact": 0.0}
 SUM_ROUNDING = 1e-12  # of cumulative probabilities that are summed in another order
-FORMS = (Wgmma(), Wgmma(held=True), BESIDE)  # of the product on Hopper
 PROCESSORS = 2  # a few blocks, each with several tiles in turn; clusters have two
 
 
@@ -112,12 +111,10 @@ def stacks(engine, precision, n=8):
 
 def emulations(fast):
     """(qubits, moduli, pipeline) of emulated blocks: encoded whole or in two kernels, written back by one or by two."""
-    one, held = Pipeline(16, 8), Pipeline(8, 0, wgmma=Wgmma(held=True))
+    one, held, beside = Pipeline(16, 8), Pipeline(8, 0, wgmma=Wgmma.HELD), Pipeline(0, 2, wgmma=Wgmma.BESIDE)
     cases = [(7, 15, Pipeline()), (7, 9, Pipeline(0, 0)), (7, 15, one), (7, 9, held), (8, 9, one)]
     if not fast:
-        ahead = Wgmma(lead=1, held=True)
-        cases += [(8, 9, Pipeline(8, 2, wgmma=BESIDE)), (9, 15, Pipeline(8, 8, wgmma=ahead))]
-        cases += [(10, 15, Pipeline(8, 8, wgmma=ahead)), (10, 15, Pipeline())]
+        cases += [(9, 15, pipeline(9, 15)), (10, 9, pipeline(10, 9)), (10, 15, beside), (10, 15, Pipeline())]
     return cases
 
 
@@ -128,8 +125,8 @@ def compiled(engine, fast):
         for real in cuda_tiles.INSTANCES.values():
             wanted += how.kernels(1 << k - 7, moduli, real)
     for whole in (0, 8, 16):
-        for form in FORMS:
-            wanted += Pipeline(whole, wgmma=form).kernels(1, 3, cuda_tiles.INSTANCES["double"])[2:4]
+        for form in Wgmma:
+            wanted += Pipeline(whole, wgmma=form).kernels(2, 3, cuda_tiles.INSTANCES["double"])[2:4]
     build_all(engine, wanted)
 
 
@@ -152,7 +149,7 @@ def emulated(engine, fast, n=14):
     judge("emulated step", engine.vector(state), apply(random_vector(n, 1), op, n))
 
 
-def products(engine, k=7, moduli=3):
+def products(engine, k=8, moduli=3):
     """INT8 products: raw sums are the naive kernel's, in each plane in another order; both product kernels agree."""
     cupy, rng, size, columns = engine.cupy, np.random.default_rng(9), 1 << k, cuda_ozaki_tables.PRODUCT_COLUMNS
     block = cuda_ozaki.EmulatedBlock(engine, haar(1 << k, 5), tuple(range(k)), {}, moduli)
@@ -171,9 +168,9 @@ def products(engine, k=7, moduli=3):
     for whole in (0, 8, 16):
         block.order = {"WHOLE": str(whole)}
         found = []
-        for form in (None, *FORMS) if engine.architecture == 90 else (None,):
+        for form in (None, *Wgmma) if engine.architecture == 90 else (None,):
             out = cupy.full(naive.size, -99, np.int8)
-            block.how = Pipeline(wgmma=form or Wgmma())
+            block.how = Pipeline(wgmma=form or Wgmma.STREAMED)
             block.multiply(operand, out, columns, "ozaki_wgmma" if form else "ozaki_product")
             found.append(out.get().astype(int))
         judge(

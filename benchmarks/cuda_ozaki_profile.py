@@ -2,12 +2,11 @@
 
 import csv
 import subprocess
-from dataclasses import replace
 
 from cuda_ozaki_inputs import COUNTS, DOUBLE, haar_on, random_amps
 
 from qsim_ozaki.cuda_ozaki import EmulatedBlock
-from qsim_ozaki.cuda_ozaki_pipeline import Pipeline, Wgmma, pipeline
+from qsim_ozaki.cuda_ozaki_pipeline import Pipeline, pipeline
 
 BUSY, OVER_ALL = ".avg.pct_of_peak_sustained_active", ".avg.pct_of_peak_sustained_elapsed"
 KERNELS = "regex:ozaki_(encode|scale|residues|wgmma|product|finish|reconstruct|commit)"
@@ -33,8 +32,7 @@ def kernels_once(engine):
     for k in (8, 10):
         matrix = haar_on(engine, k)
         for count in COUNTS[:2]:
-            best = pipeline(k, count)
-            for how in dict.fromkeys((best, replace(best, wgmma=Wgmma(held=True)), Pipeline())):
+            for how in (pipeline(k, count), Pipeline()):
                 EmulatedBlock(engine, matrix, tuple(range(5, 5 + k)), {}, count, how).run(amps, DOUBLE)
 
 

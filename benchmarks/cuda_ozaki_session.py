@@ -46,7 +46,7 @@ SECONDS = {
     "layers": 30,
     "written_back": 60,
     "faults": 30,
-    "pipeline": 45,
+    "pipeline": 20,
     "times_26": 80,
     "times_27": 30,
     "times_28": 40,
@@ -84,7 +84,7 @@ def compile_all(engine, lines):
         wanted += [(name, instance) for instance in jit.KERNELS[name].instances]
     for k in range(7, 14):
         for real, count in [*((DOUBLE, count) for count in COUNTS), (SINGLE, BITS_34)]:
-            hows = {Pipeline(), pipeline(k, count), Pipeline(FINISHED.get(k, (0,))[0], 8)}
+            hows = {Pipeline(), pipeline(k, count), Pipeline(FINISHED.get(k, 0), 8)}
             wanted += [each for how in hows for each in how.kernels(1 << k - 7, count, real)]
     seconds = build_all(engine, wanted)
     lines.add(part="compile", instances=len(wanted), seconds=seconds)
@@ -136,7 +136,7 @@ def some_columns(engine, block, amps, n, k, rng):
 def written_back(engine, lines):
     """One kernel against two, bit for bit, at every size it is built for, at random targets."""
     rng, n = np.random.default_rng(3), CHECK_QUBITS
-    for k, (columns, _) in FINISHED.items():
+    for k, columns in FINISHED.items():
         for count in COUNTS:
             for dtype, real in ((np.complex128, "double"), (np.complex64, "float")):
                 if real == "float" and count != BITS_34:
@@ -165,7 +165,7 @@ def faults(engine, lines):
         count, k, n = int(rng.choice(COUNTS[:2])), int(rng.choice([7, 8])), FAULT_QUBITS
         matrix = haar_on(engine, k, group)
         targets = tuple(int(q) for q in rng.permutation(n)[:k])
-        how = Pipeline(FINISHED[k][0], 8) if group % 2 else Pipeline()
+        how = Pipeline(FINISHED[k], 8) if group % 2 else Pipeline()
         block, start = EmulatedBlock(engine, matrix, targets, {}, count, how), random_amps(engine, n)
         expected = start.copy()
         EmulatedBlock(engine, matrix, targets, {}, PARITY).run(expected, DOUBLE)
@@ -294,7 +294,7 @@ def ncu(_engine, lines):
 
 
 def ways(engine, lines):
-    """Ways to run chunks beside each other, bit for bit and in turn."""
+    """The package's own way beside one stream, bit for bit and in turn."""
     cuda_ozaki_ways.compare(engine, lines)
 
 

@@ -144,7 +144,7 @@ def variants(block: BlockMap, only: tuple[str, ...]) -> list[Variant]:
         for count in counts(size):
             out.append(block.emulated_on_gpu(count, Pipeline()))
             if max(size, 7) in FINISHED:
-                out.append(block.emulated_on_gpu(count, Pipeline(FINISHED[max(size, 7)][0], 8)))
+                out.append(block.emulated_on_gpu(count, Pipeline(FINISHED[max(size, 7)], 8)))
     elif "emulated" in only:
         name = f"emulated {_cpu.ozaki_isa()}, in place"
         out += [block.emulated(count, name) for count in counts(size)]

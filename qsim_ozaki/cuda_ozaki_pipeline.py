@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any
 
 SETS = 2  # of workspaces: a chunk's products beside the next one's residues
@@ -17,57 +18,50 @@ OUT_BYTES = 32 << 10  # of a tile
 BARRIER_BYTES = 1024 + 128  # with what is lost to alignment
 BLOCK_BYTES = 227 << 10  # of shared memory, on Hopper
 CLUSTER = 2  # blocks that share columns
-MOST_HELD = 8  # steps of K
+STAGES, BESIDE_STAGES = 4, 3  # buffers of a step of K
 FIRST = -1  # priority: products take what another kernel leaves before others do
 
 
-@dataclass(frozen=True, slots=True)
-class Wgmma:
-    """How ``ozaki_wgmma`` is built.
+class Wgmma(Enum):
+    """Form of ``ozaki_wgmma``.
 
     Attributes:
-        stages: buffers of a step of K, at least 3: beside 3 a multiprocessor has room for a block of another kernel.
-            Where the matrix is held, as many as fit.
-        lead: steps by which one warpgroup is ahead, so that it reduces beside the other's products.
-        copier: whether a warp of its own copies.
-        held: whether a block keeps its rows of a plane's matrix where it has room for them, up to K = 1024.
+        STREAMED: a step of K reads its part of the matrix and of the columns.
+        HELD: a block keeps its rows of a plane's matrix, up to K = 1024, and reads columns only.
+        BESIDE: as `STREAMED`, with 5,632 registers of each quarter of a multiprocessor and 48 KiB of its shared memory
+            left: a block of ozaki_residues fits beside it, or of ozaki_encode for 256 rows. From K = 256 on.
     """
 
-    stages: int = 4
-    lead: int = 0
-    copier: int = 1
-    held: bool = False
+    STREAMED = "streamed"
+    HELD = "held"
+    BESIDE = "beside"
 
-    def built(self, depth: int) -> tuple[int, int, int]:
-        """Stages, lead and held steps for ``depth`` steps of K."""
-        lead = min(self.lead, depth) if depth > 1 else 0
-        if not self.held or depth > MOST_HELD:
-            return self.stages, lead, 0
-        room = (BLOCK_BYTES - BARRIER_BYTES - depth * MATRIX_BYTES) // COLUMN_BYTES
-        # a warpgroup ahead of the other is so by less than two tiles: more stages would let it be
-        return min(room, 2 * depth + lead - 1) if lead else room, lead, depth
+    def stages(self, depth: int) -> int:
+        """Buffers for ``depth`` steps of K; where the matrix is held, as many as fit."""
+        if self is Wgmma.HELD:
+            return (BLOCK_BYTES - BARRIER_BYTES - depth * MATRIX_BYTES) // COLUMN_BYTES
+        return BESIDE_STAGES if self is Wgmma.BESIDE else STAGES
 
     def instance(self, depth: int) -> dict[str, str]:
         """Macros for ``depth`` steps of K."""
-        stages, lead, held = self.built(depth)
-        numbers = {"STAGES": stages, "LEAD": lead, "HELD": held, "CLUSTER": min(CLUSTER, depth), "COPIER": self.copier}
+        held, beside = depth if self is Wgmma.HELD else 0, int(self is Wgmma.BESIDE)
+        numbers = {"STAGES": self.stages(depth), "HELD": held, "BESIDE": beside, "CLUSTER": min(CLUSTER, depth)}
         return {name: str(number) for name, number in numbers.items()}
 
     @property
     def threads(self) -> int:
-        """Of a block."""
-        return 256 + 32 * self.copier
+        """Of a block: two warpgroups, and a warp that copies."""
+        return 256 if self is Wgmma.BESIDE else 288
 
     def shared_bytes(self, depth: int) -> int:
         """Stages; the output on its way, or the matrix where it is held; barriers, and what aligns to the swizzle."""
-        stages, _, held = self.built(depth)
-        if held:
-            return BARRIER_BYTES + stages * COLUMN_BYTES + held * MATRIX_BYTES
-        return BARRIER_BYTES + stages * STAGE_BYTES + OUT_BYTES
+        if self is Wgmma.HELD:
+            return BARRIER_BYTES + self.stages(depth) * COLUMN_BYTES + depth * MATRIX_BYTES
+        return BARRIER_BYTES + self.stages(depth) * STAGE_BYTES + OUT_BYTES
 
     def blocks(self, tiles: int, depth: int, processors: int) -> int:
         """Of the grid: whole clusters; where the matrix is held, one block for each row of tiles or several."""
-        whole = depth if self.built(depth)[2] else min(CLUSTER, depth)
+        whole = depth if self is Wgmma.HELD else min(CLUSTER, depth)
         most = min(tiles, processors)
         return max(most - most % whole, whole)
 
@@ -82,8 +76,7 @@ class Pipeline:
         encode_depth: most blocks of 128 rows that ozaki_encode holds; else ozaki_scale and ozaki_residues read the
             state twice.
         chunk_amps: amplitudes of a chunk.
-        streams: 1: every kernel after the one before; 2: products beside the others; 3: residues, products and
-            write-back each in its own.
+        streams: 1: every kernel after the one before; 3: residues, products and write-back each in its own.
         wgmma: the product on Hopper.
     """
 
@@ -92,7 +85,7 @@ class Pipeline:
     # with fewer, launches and their tails cost more than what stays in the L2 saves (H200, 2026-11)
     chunk_amps: int = 1 << 24
     streams: int = 3
-    wgmma: Wgmma = Wgmma()
+    wgmma: Wgmma = Wgmma.STREAMED
 
     def kernels(self, depth: int, num_moduli: int, real: dict[str, str]) -> list[tuple[str, dict[str, str]]]:
         """Names and instances of all that ``depth`` steps of K take, with either product; ``real``: `jit.DOUBLE`."""
@@ -109,22 +102,21 @@ class Pipeline:
         ]
 
 
-# By qubits of the matrix, the columns that ozaki_finish takes, and up to how many moduli it is the faster one
-# (H200, 26 qubits, 2026-11: k = 8 4.04 for 4.41 ms, k = 9 5.30 for 5.45, k = 10 6.84 for 6.99 but 7.35 for 7.28).
-FINISHED = {7: (16, 17), 8: (16, 17), 9: (8, 17), 10: (8, 15)}
-# A product that leaves 5,632 registers of each quarter of a multiprocessor and 48 KiB of its shared memory: a block of
-# ozaki_residues fits beside it, of ozaki_encode for 256 rows, and of ozaki_finish for 8 columns of 256 rows. By qubits
-# of the matrix, from how many moduli on that is the faster way (k = 8 4.12 for 4.20 ms, k = 10 6.90 for 7.27).
-BESIDE = Wgmma(stages=3, lead=1, copier=0)
-BESIDE_FROM = {8: (16, Pipeline(8, 2, 1 << 23, wgmma=BESIDE)), 10: (16, Pipeline(0, 2, 1 << 23, wgmma=BESIDE))}
+# By qubits of the matrix, the columns that ozaki_finish takes where it is the faster write-back.
+FINISHED = {7: 16, 8: 16, 9: 8, 10: 8}
+MOST_HELD = 9  # qubits of the largest matrix that is held
+LONG_MODULI = 9  # up to which workspaces of twice the chunk take no more than others do: 2.4 GiB
+BESIDE_QUBITS, BESIDE_MODULI = 10, 14  # of a matrix whose products run beside other kernels, from how many moduli on
 
 
 def pipeline(row_bits: int, num_moduli: int) -> Pipeline:
-    """What is fastest for a matrix on ``row_bits`` qubits, at least 7, by measurement."""
-    if row_bits in BESIDE_FROM and num_moduli >= BESIDE_FROM[row_bits][0]:
-        return BESIDE_FROM[row_bits][1]
-    columns, most = FINISHED.get(row_bits, (0, 0))
-    return Pipeline(columns, encode_depth=8) if num_moduli <= most else Pipeline()
+    """What is fastest for a matrix on ``row_bits`` qubits, at least 7; ``benchmarks/h200_blocks.md`` has the times."""
+    if row_bits == BESIDE_QUBITS and num_moduli >= BESIDE_MODULI:
+        return Pipeline(encode_depth=2, chunk_amps=1 << 23, wgmma=Wgmma.BESIDE)
+    if row_bits <= MOST_HELD:
+        amps = 1 << 25 if num_moduli <= LONG_MODULI else 1 << 24
+        return Pipeline(FINISHED[row_bits], 8, amps, wgmma=Wgmma.HELD)
+    return Pipeline(FINISHED.get(row_bits, 0), 8)
 
 
 class Lanes:
@@ -142,8 +134,8 @@ class Lanes:
         self._cupy = cupy
         make = cupy.cuda.Stream
         memory = make(non_blocking=True)
-        products = memory if streams == 1 else _first_stream(make)
-        self.streams = (memory, products, make(non_blocking=True) if streams == 3 else memory)
+        products, write_back = (memory, memory) if streams == 1 else (_first_stream(make), make(non_blocking=True))
+        self.streams = (memory, products, write_back)
         self._events = [[cupy.cuda.Event(disable_timing=True) for _ in range(3)] for _ in range(SETS)]
 
     def run(self, num_chunks: int, parts: tuple[Callable[[int], None], ...]) -> None:

@@ -51,8 +51,8 @@ class Kernel:
     most_shared: bool = False
 
 
-WGMMA_MACROS = ("CLUSTER", "STAGES", "LEAD", "HELD", "COPIER")  # of ozaki_wgmma.cu: cuda_ozaki_pipeline.Wgmma
-WGMMA = ("1 4 0 0 1", "2 4 0 0 1", "1 6 0 1 1", "2 6 0 2 1", "2 5 2 2 1", "2 5 2 4 1", "2 3 2 8 1", "2 3 1 0 0")
+WGMMA_MACROS = ("CLUSTER", "STAGES", "HELD", "BESIDE")  # of ozaki_wgmma.cu: cuda_ozaki_pipeline.Wgmma
+WGMMA = ("1 4 0 0", "2 4 0 0", "1 6 1 0", "2 6 2 0", "2 5 4 0", "2 3 0 1")
 # of dense_block.cu, by number of targets; cuda_dense.Shape says what each means and why
 DENSE_MACROS = ("REAL", "K", "THREADS", "GROUPS", "WARP_GROUPS", "BUFFERS", "PRODUCTS", "BLOCKS")
 DENSE_SHAPES = (
@@ -101,7 +101,7 @@ KERNELS: dict[str, Kernel] = {
             DOUBLE | {"MODULI": "15", "DEPTH": "1", "WHOLE": "0"},
             DOUBLE | {"MODULI": "9", "DEPTH": "2", "WHOLE": "16"},
             SINGLE | {"MODULI": "8", "DEPTH": "4", "WHOLE": "8"},
-            DOUBLE | {"MODULI": "16", "DEPTH": "8", "WHOLE": "8"},
+            DOUBLE | {"MODULI": "9", "DEPTH": "8", "WHOLE": "8"},
         ),
         most_shared=True,
     ),
@@ -143,9 +143,8 @@ KERNELS: dict[str, Kernel] = {
         (
             DOUBLE | {"MODULI": "15", "DEPTH": "1", "WHOLE": "16"},
             DOUBLE | {"MODULI": "9", "DEPTH": "2", "WHOLE": "16"},
-            DOUBLE | {"MODULI": "9", "DEPTH": "2", "WHOLE": "8"},
-            DOUBLE | {"MODULI": "16", "DEPTH": "2", "WHOLE": "8"},
-            DOUBLE | {"MODULI": "16", "DEPTH": "8", "WHOLE": "8"},
+            DOUBLE | {"MODULI": "16", "DEPTH": "4", "WHOLE": "8"},
+            DOUBLE | {"MODULI": "9", "DEPTH": "8", "WHOLE": "8"},
             SINGLE | {"MODULI": "8", "DEPTH": "8", "WHOLE": "8"},
         ),
         most_shared=True,

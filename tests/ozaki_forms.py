@@ -2,19 +2,18 @@
 
 from collections.abc import Iterator
 
-from qsim_ozaki.cuda_ozaki_pipeline import BESIDE, Pipeline, Wgmma, pipeline
+from qsim_ozaki.cuda_ozaki_pipeline import Pipeline, Wgmma, pipeline
 from qsim_ozaki.jit import DOUBLE, SINGLE
 
 COUNTS = (9, 15)  # moduli
 SIZES = (7, 8, 9, 10)  # qubits of a matrix as it is padded
-PRODUCTS = (Wgmma(), Wgmma(held=True), Wgmma(lead=2, held=True), BESIDE)
 SHORT = 1 << 17  # amplitudes of a chunk
 
 
 def chunked() -> list[Pipeline]:
-    """Short chunks: in any number of streams, by every product, encoded and written back by one kernel or by two."""
-    streams = [Pipeline(columns, depth, SHORT, count) for columns, depth in ((0, 2), (8, 8)) for count in (1, 2, 3)]
-    return streams + [Pipeline(8, 8, SHORT, wgmma=form) for form in PRODUCTS[1:]]
+    """Short chunks: in one stream or three, by every product, encoded and written back by one kernel or by two."""
+    streams = [Pipeline(columns, depth, SHORT, count) for columns, depth in ((0, 2), (8, 8)) for count in (1, 3)]
+    return streams + [Pipeline(8, 8, SHORT, wgmma=form) for form in (Wgmma.HELD, Wgmma.BESIDE)]
 
 
 def kernels() -> Iterator[tuple[str, dict[str, str]]]:
@@ -23,6 +22,6 @@ def kernels() -> Iterator[tuple[str, dict[str, str]]]:
         for real in (DOUBLE, SINGLE):
             yield from pipeline(k, COUNTS[1]).kernels(1 << k - 7, COUNTS[1], real)
     yield from pipeline(7, COUNTS[0]).kernels(1, COUNTS[0], DOUBLE)
-    for how in [*chunked(), *(Pipeline(wgmma=form) for form in PRODUCTS)]:
+    for how in [*chunked(), *(Pipeline(wgmma=form) for form in Wgmma)]:
         for depth in (2, 4):
             yield from how.kernels(depth, COUNTS[0], DOUBLE)

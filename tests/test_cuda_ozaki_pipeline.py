@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from qsim_ozaki.cuda_ozaki_pipeline import BARRIER_BYTES, BESIDE, SETS, Lanes, Pipeline, Wgmma
+from qsim_ozaki.cuda_ozaki_pipeline import BARRIER_BYTES, SETS, Lanes, Pipeline, Wgmma, pipeline
 
 PARTS = ("residues", "products", "write_back")
 
@@ -60,7 +60,7 @@ class Device:
 
 
 @pytest.mark.parametrize("with_priorities", [True, False])
-@pytest.mark.parametrize("streams", [1, 2, 3])
+@pytest.mark.parametrize("streams", [1, 3])
 @pytest.mark.parametrize("chunks", [1, 2, 3, 7])
 def test_every_part_waits_for_what_it_reads_and_for_what_it_overwrites(streams, chunks, with_priorities):
     device = Device(with_priorities)
@@ -82,10 +82,9 @@ def test_every_part_waits_for_what_it_reads_and_for_what_it_overwrites(streams, 
     assert device.current is device.caller
 
 
-@pytest.mark.parametrize("streams", [2, 3])
-def test_products_run_beside_the_next_residues_and_the_last_write_back(streams):
+def test_products_run_beside_the_next_residues_and_the_last_write_back():
     device = Device()
-    lanes = Lanes(device.cupy, streams)
+    lanes = Lanes(device.cupy, 3)
     lanes.run(4, tuple(map(device.part, PARTS)))
     assert ("products", 1) not in device.before["residues", 2]
     assert ("residues", 2) not in device.before["products", 1]
@@ -95,37 +94,32 @@ def test_products_run_beside_the_next_residues_and_the_last_write_back(streams):
 
 
 def test_a_product_is_built_for_the_depth_it_has():
-    how = Wgmma(lead=2, held=True)
-    found = [
-        tuple(how.instance(depth)[name] for name in ("STAGES", "LEAD", "HELD", "CLUSTER")) for depth in (1, 2, 4, 8, 16)
-    ]
-    assert found == [
-        ("6", "0", "1", "1"),
-        ("5", "2", "2", "2"),
-        ("5", "2", "4", "2"),
-        ("3", "2", "8", "2"),
-        ("4", "2", "0", "2"),
+    how = Wgmma.HELD
+    names = ("STAGES", "HELD", "CLUSTER", "BESIDE")
+    assert [tuple(how.instance(depth)[name] for name in names) for depth in (1, 2, 4, 8)] == [
+        ("6", "1", "1", "0"),
+        ("6", "2", "2", "0"),
+        ("5", "4", "2", "0"),
+        ("3", "8", "2", "0"),
     ]
     assert how.blocks(4096, 8, 132) == 128
     assert how.blocks(4096, 4, 132) == 132
     assert how.blocks(8, 8, 132) == 8
-    assert Wgmma().blocks(4096, 8, 133) == 132
-    assert (BESIDE.threads, Wgmma().threads) == (256, 288)
+    assert Wgmma.STREAMED.blocks(4096, 8, 133) == 132
+    assert (Wgmma.BESIDE.threads, Wgmma.STREAMED.threads) == (256, 288)
 
 
-@pytest.mark.parametrize(
-    "how", [*(Wgmma(lead=lead, held=held) for lead in (0, 1, 2) for held in (False, True)), BESIDE]
-)
-def test_a_product_fits_a_multiprocessor_and_its_barriers_tell_tiles_apart(how):
-    for depth in (1, 2, 4, 8, 16, 32):
-        stages, lead, _ = how.built(depth)
+@pytest.mark.parametrize("form", Wgmma)
+def test_a_product_fits_a_multiprocessor_and_its_barriers_tell_tiles_apart(form):
+    for depth in (1, 2, 4, 8) if form is Wgmma.HELD else (2, 4, 8, 16, 32):
+        stages = form.stages(depth)
         assert stages >= 3
-        assert how.shared_bytes(depth) <= 227 << 10
+        assert form.shared_bytes(depth) <= 227 << 10
         assert 8 * (2 * stages + 2) <= BARRIER_BYTES - 1024
-        if lead:
-            assert 2 * depth + lead > stages > lead
+        if form is Wgmma.BESIDE:  # one warpgroup is ahead of the other by less than two tiles
+            assert 2 * depth + 1 > stages
     # what is left beside three stages holds a tile of ozaki_residues and what the system takes of either block
-    assert BESIDE.shared_bytes(8) + 33024 + 2048 <= 228 << 10
+    assert Wgmma.BESIDE.shared_bytes(8) + 33024 + 2048 <= 228 << 10
 
 
 @pytest.mark.parametrize(
@@ -133,7 +127,7 @@ def test_a_product_fits_a_multiprocessor_and_its_barriers_tell_tiles_apart(how):
 )
 def test_blocks_that_hold_a_matrix_share_the_tiles_and_change_it_seldom(down, across, planes, processors):
     """The kernel's arithmetic: every tile once, clusters in step, a block's row always the same."""
-    blocks = Wgmma(held=True).blocks(planes * across * down, down, processors)
+    blocks = Wgmma.HELD.blocks(planes * across * down, down, processors)
     groups, columns, seen, changes = blocks // down, planes * across, [], []
     assert blocks % down == 0
     for block in range(blocks):
@@ -155,3 +149,17 @@ def test_a_pipeline_names_its_kernels():
     assert names(Pipeline(8, 8), 8) == ["ozaki_matrix", "ozaki_encode", *products, "ozaki_finish"]
     two = ["ozaki_clear", "ozaki_scale", "ozaki_residues"]
     assert names(Pipeline(), 8) == ["ozaki_matrix", *two, *products, "ozaki_reconstruct", "ozaki_commit"]
+
+
+def test_the_way_of_a_block_is_what_was_fastest():
+    for k in (7, 8, 9):
+        for count in (8, 9, 10, 17):
+            how = pipeline(k, count)
+            assert (how.wgmma, how.columns) == (Wgmma.HELD, 8 if k == 9 else 16)
+            assert how.chunk_amps == (1 << 25 if count <= 9 else 1 << 24)
+    assert (pipeline(10, 13).wgmma, pipeline(10, 13).columns) == (Wgmma.STREAMED, 8)
+    assert (pipeline(10, 14).wgmma, pipeline(10, 14).columns, pipeline(10, 14).encode_depth) == (Wgmma.BESIDE, 0, 2)
+    for k in (11, 12, 13):
+        assert (pipeline(k, 9).wgmma, pipeline(k, 16).columns) == (Wgmma.STREAMED, 0)
+    # two sets of the operand and the product's residues: workspaces of a longer chunk are no problem with few moduli
+    assert SETS * 4 * 9 * pipeline(8, 9).chunk_amps < 1.2 * SETS * 4 * 16 * pipeline(8, 16).chunk_amps

@@ -9,7 +9,7 @@ from reference import apply_op
 
 import qsim_ozaki._cpu as _cpu
 from qsim_ozaki import cuda_ozaki, moduli
-from qsim_ozaki.cuda_ozaki_pipeline import BESIDE_FROM, FINISHED, Pipeline, pipeline
+from qsim_ozaki.cuda_ozaki_pipeline import FINISHED, Pipeline, pipeline
 from qsim_ozaki.ops import Kind, Op
 
 pytestmark = pytest.mark.skipif(straight_host.compiler() is None, reason="no C++ compiler")
@@ -202,14 +202,10 @@ def test_entries_are_stored_without_bank_conflicts(columns, quarter):
     assert len(written) == 32 * columns
 
 
-def test_choice_of_the_write_back_is_a_table(host, rng):
-    for rows, (columns, most) in FINISHED.items():
-        beside, best = BESIDE_FROM.get(rows, (most + 1, Pipeline()))
+def test_columns_that_are_written_back_whole_fit_a_block(host, rng):
+    for rows, columns in FINISHED.items():
         assert columns in (8, 16)
         assert 16 * columns * ((1 << rows) + 32 // columns) + 8192 <= 227 << 10  # of shared memory a block may have
-        assert pipeline(rows, min(beside - 1, most)).columns == columns
-        assert pipeline(rows, beside) == best
-    assert pipeline(11, 9).columns == 0
     block = cuda_ozaki.EmulatedBlock(host, random_unitary(rng, 8), (0, 1, 2), {}, COUNT)
     assert block.how == pipeline(7, COUNT)
     small = type(host)(architecture=86)

@@ -13,8 +13,7 @@ constexpr int kThreads = kSize * kColumns > 4096 ? 512 : 256;
 constexpr int kStepRows = kThreads / kWords, kSteps = kSize / kStepRows;
 constexpr int kStride = kSize + 8 / kWords;  // of a column: the words of the rows that a quarter of a warp stores lie in distinct banks
 constexpr int kWarps = kThreads / 32;
-// In 80 registers three blocks of 64 KiB fill a multiprocessor, and one of 32 KiB has room beside ozaki_wgmma; in 128 two, or one of 512
-// threads. kAtOnce: moduli whose words are on their way at a time; more would spill.
+// In 80 registers three blocks of 64 KiB fill a multiprocessor; in 128 two, or one of 512 threads. kAtOnce: moduli whose words are on their way at a time; more would spill.
 constexpr int kResident = kThreads == 512 ? 1 : kModuli <= 9 || kSize * kColumns <= 2048 ? 3 : 2;
 constexpr int kAtOnce = kResident == 3 ? 9 : 17;
 static_assert(kColumns == 8 || kColumns == 16, "a block's columns are a quarter of a group of 64 or half of one");

@@ -1,27 +1,27 @@
 // ozaki_wgmma.cu -- ozaki_product.cu's product by the warpgroup instructions of Hopper.
 // Arrays     as in ozaki_product.cu
-// Launch     two warpgroups that multiply, and with QSIM_COPIER a warp that copies; any grid of whole clusters (grid-stride over tiles).
-//            Without that warp a thread of the second warpgroup copies, and every part of the multiprocessor has registers left
+// Launch     two warpgroups that multiply and a warp that copies; any grid of whole clusters (grid-stride over tiles).
+//            With QSIM_BESIDE a thread of the second warpgroup copies, and every part of the multiprocessor has registers left
 // Work       2 K operations an entry and plane: bound by the tensor cores
 // Layout     a tile is 128 rows x 256 columns, a warpgroup's part 64 x 256. The operands' rows are the 128-byte swizzle that the
 //            instruction reads, so that a step of K is one bulk copy an operand; blocks of a cluster have the same columns and
-//            copy a share of them to all. The second warpgroup is QSIM_LEAD steps behind the first, whose reductions then run
-//            beside its products. With QSIM_HELD a block keeps its rows of a plane's matrix, all of K, while it goes along the
+//            copy a share of them to all. With QSIM_BESIDE the second warpgroup is a step behind the first, whose reductions then
+//            run beside its products. With QSIM_HELD a block keeps its rows of a plane's matrix, all of K, while it goes along the
 //            columns: a step reads half as much from the L2, which is what binds the other form
 // Exactness  sums below 2^27 in INT32; residues are exact
 // Source     PTX ISA, wgmma.m64n256k32 .s8 and its matrix descriptor
 #include "ozaki.cuh"
 
-constexpr int kHeld = QSIM_HELD;        // K / kDepth where the matrix is held, which takes a warp that copies; or 0
+constexpr int kHeld = QSIM_HELD;        // K / kDepth where the matrix is held, or 0
 constexpr int kCluster = QSIM_CLUSTER;  // blocks one below the other: 1 or 2
-constexpr int kStages = QSIM_STAGES;    // with 3, a block of another kernel has room beside this one's
-constexpr int kLead = QSIM_LEAD;        // 0: both warpgroups in step. At most K / kDepth, and below kStages
+constexpr int kStages = QSIM_STAGES;
+constexpr bool kBeside = QSIM_BESIDE;   // a block of another kernel has room beside this one's, with 3 stages
 constexpr int kConsumers = 8;           // warps that multiply
 constexpr int kMostThreads = 384;       // of which registers would suffice: those that the products need, and no more
 constexpr unsigned kMatrixBytes = kTileRows * kDepth, kColumnBytes = kTileColumns * kDepth;
 constexpr unsigned kStageBytes = (kHeld ? 0 : kMatrixBytes) + kColumnBytes;
 constexpr unsigned kOtherBytes = kHeld ? kHeld * kMatrixBytes : 2 * kOutBlock;  // behind the stages: the matrix, or the output on its way
-static_assert(!kHeld || QSIM_COPIER, "a thread that multiplies cannot wait until all have left the matrix");
+static_assert(!kHeld || !kBeside, "a thread that multiplies cannot wait until all have left the matrix");
 
 struct Product {
     index_t num_tiles;
@@ -130,7 +130,7 @@ __device__ __forceinline__ void reduce_block(const int (&acc)[128], const Modulu
 
 __device__ __forceinline__ void sync_group(int group) { asm volatile("bar.sync %0, 128;" ::"r"(group + 1) : "memory"); }
 
-// Barrier 3 or 4 in turn, tile by tile: the first warpgroup is never two tiles ahead, since 2 K / kDepth + kLead > kStages.
+// Barrier 3 or 4 in turn, tile by tile: the first warpgroup is never two tiles ahead, since 2 K / kDepth + 1 > kStages.
 __device__ __forceinline__ void tell_follower(unsigned turn) { asm volatile("bar.arrive %0, 256;" ::"r"(turn + 3) : "memory"); }
 __device__ __forceinline__ void wait_for_leader(unsigned turn) { asm volatile("bar.sync %0, 256;" ::"r"(turn + 3) : "memory"); }
 
@@ -204,7 +204,7 @@ ozaki_wgmma(const signed char* __restrict__ matrix, const signed char* __restric
         const unsigned part = group * 64 * kDepth, staging = held_matrix + group * kOutBlock;
         unsigned held_parity = 0;
         index_t plane = ~0ull;
-        const bool copies = !QSIM_COPIER && threadIdx.x == 128;
+        const bool copies = kBeside && threadIdx.x == 128;
         if (copies)
             for (int s = 0; s < kStages; ++s) load();
         for (index_t tile = first; tile < end; tile += stride) {
@@ -213,7 +213,7 @@ ozaki_wgmma(const signed char* __restrict__ matrix, const signed char* __restric
 #pragma unroll
             for (int i = 0; i < 128; ++i) acc[i] = 0;
             unsigned last = 0;
-            if (kLead > 0 && group == 1) wait_for_leader(turn);
+            if (kBeside && group == 1) wait_for_leader(turn);
             if (kHeld && place.plane != plane) {
                 plane = place.plane;
                 wait_barrier(matrix_full, held_parity);
@@ -227,7 +227,7 @@ ozaki_wgmma(const signed char* __restrict__ matrix, const signed char* __restric
 #pragma unroll
                 for (int k = 0; k < 4; ++k) multiply(acc, a + 2 * k, b + 2 * k, block | k);
                 asm volatile("wgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 1;" ::: "memory");
-                if (kLead > 0 && group == 0 && block == kLead - 1) tell_follower(turn);
+                if (kBeside && group == 0 && block == 0) tell_follower(turn);
                 if (block > 0) {  // the products of the step before are done
                     if (lane < kCluster) arrive(empty + 8 * last, lane);
                     if (copies) load();
