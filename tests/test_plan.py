@@ -65,18 +65,14 @@ def test_a_block_is_emulated_from_its_predicted_crossing_on():
 
 def test_an_h200_emulates_where_its_measured_times_say_so():
     """Times of benchmarks/h200_blocks.md: emulation wins from k = 10 at FP64 parity, from k = 9 at 34 bits."""
-    h200 = replace(
-        H200,
-        bandwidth_bytes_per_s=4.3e12,
-        block_flops_per_s=5.7e13,
-    )
-    measured = {15: (4.15, 5.08, 6.74, 9.7), 9: (3.0, 3.6, 4.65, 6.33)}
-    for accuracy, count, first in ((None, 15, 10), (2e-8, 9, 9)):
-        for k, milliseconds in zip(range(8, 12), measured[count], strict=True):
+    h200 = replace(H200, block_flops_per_s=5.7e13)
+    measured = {16: (4.19, 5.15, 7.0, 10.6, 16.8), 9: (2.54, 3.14, 4.5, 6.99, 10.2)}
+    for accuracy, count, first in ((None, 16, 10), (2e-8, 9, 9)):
+        for k, milliseconds in zip(range(8, 13), measured[count], strict=True):
             (step,) = block_steps(k, 26, h200, accuracy=accuracy)
             assert (step.path is Path.OZAKI) == (k >= first), (k, accuracy)
             emulated = predict_emulated(step.op, count, 2.0**26, 26, "double", h200)
-            assert emulated.seconds * 1e3 == pytest.approx(milliseconds, rel=0.1)
+            assert emulated.seconds * 1e3 == pytest.approx(milliseconds, rel=0.13)
 
 
 def test_an_emulated_block_says_its_moduli_and_its_bound():
