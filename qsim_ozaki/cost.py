@@ -212,10 +212,10 @@ def predict_emulated(
 ) -> Prediction:
     """What one matrix by INT8 products costs: two real products per modulus, and residues of every amplitude.
 
-    Memory sees the state read and written once, and per modulus two bytes of each operand written and read. Its time and
-    the products' add up: they are kernels of their own. Columns too long to be held whole are read twice and pass
-    through memory once more, beside the products: that is left out. A device without a measured INT8 rate is taken to do
-    INT8 operations as fast as FP64 ones.
+    Memory sees the state read and written once, and per modulus two bytes of each operand written and read. Its time
+    and the products' add up: they are kernels of their own. Columns too long to be held whole are read twice and pass
+    through memory once more, for a small share of their products' time: that is left out. A device without a measured
+    INT8 rate is taken to do INT8 operations as fast as FP64 ones.
 
     Args:
         op: the matrix, its targets and controls.

@@ -105,7 +105,7 @@ class Pipeline:
 # By qubits of the matrix, the columns that ozaki_finish takes where it is the faster write-back.
 FINISHED = {7: 16, 8: 16, 9: 8, 10: 8}
 MOST_HELD = 9  # qubits of the largest matrix that is held
-LONG_MODULI = 9  # up to which workspaces of twice the chunk take no more than others do: 2.4 GiB
+LONG_MODULI = 9  # up to which workspaces of twice the chunk take little more than others do: 2.3 GiB
 BESIDE_QUBITS, BESIDE_MODULI = 10, 14  # of a matrix whose products run beside other kernels, from how many moduli on
 
 
