@@ -159,13 +159,13 @@ def written_back(engine, lines):
 
 
 def faults(engine, lines):
-    """A thousand flipped residues, half of them with the write-back in one kernel: found, and the state right."""
+    """A thousand flipped residues, half of them in a block's own way, half by two kernels: found, and the state right."""
     rng, caught, right, trials = np.random.default_rng(4), 0, 0, 0
     for group in range(FAULT_GROUPS):
         count, k, n = int(rng.choice(COUNTS[:2])), int(rng.choice([7, 8])), FAULT_QUBITS
         matrix = haar_on(engine, k, group)
         targets = tuple(int(q) for q in rng.permutation(n)[:k])
-        how = Pipeline(FINISHED[k], 8) if group % 2 else Pipeline()
+        how = pipeline(k, count) if group % 2 else Pipeline()
         block, start = EmulatedBlock(engine, matrix, targets, {}, count, how), random_amps(engine, n)
         expected = start.copy()
         EmulatedBlock(engine, matrix, targets, {}, PARITY).run(expected, DOUBLE)
