@@ -159,7 +159,7 @@ def written_back(engine, lines):
 
 
 def faults(engine, lines):
-    """A thousand flipped residues, half of them in a block's own way, half by two kernels: found, and the state right."""
+    """A thousand flipped residues, half in a block's own way, half by two kernels: found, and the state right."""
     rng, caught, right, trials = np.random.default_rng(4), 0, 0, 0
     for group in range(FAULT_GROUPS):
         count, k, n = int(rng.choice(COUNTS[:2])), int(rng.choice([7, 8])), FAULT_QUBITS
