@@ -170,7 +170,7 @@ class CudaEngine:
         """Does ``step`` in place."""
         own = _own(state)
         if isinstance(step, Prepare):
-            self._prepare(own, step.factors)
+            self._prepare(own, step)
         elif isinstance(step, HadamardPass):
             tile = SHAPES[own.precision].tile_qubits
             if len(step.qubits) > tile:
@@ -289,15 +289,19 @@ class CudaEngine:
 
         return run
 
-    def _prepare(self, state: CudaState, factors: ComplexArray) -> None:
+    def _prepare(self, state: CudaState, step: Prepare) -> None:
+        """A product state; its tables are on the device once."""
         if state.amps.size != 1 << state.num_qubits:
             state.amps.fill(0)
         n = state.num_qubits
         low, middle = min(n, TABLE_BITS), min(max(n - TABLE_BITS, 0), TABLE_BITS)
-        parts = [factors[:low], factors[low : low + middle], factors[low + middle :]]
-        tables = [self.cupy.asarray(product_table(part).astype(DTYPES[state.precision])) for part in parts]
+        key = (id(step), n, state.precision)
+        if key not in self._programs:
+            parts = [step.factors[:low], step.factors[low : low + middle], step.factors[low + middle :]]
+            tables = [self.cupy.asarray(product_table(part).astype(DTYPES[state.precision])) for part in parts]
+            self._remember(key, step, tables)
         num_chunks = 1 << (n - low)
-        args = (state.amps, *tables, np.int32(low), np.int32(middle), np.uint64(num_chunks))
+        args = (state.amps, *self._programs[key][1], np.int32(low), np.int32(middle), np.uint64(num_chunks))
         self.launch("prepare", INSTANCES[state.precision], num_chunks, 256, args)
 
 
