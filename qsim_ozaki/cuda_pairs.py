@@ -59,29 +59,30 @@ def inside(item: Item, pair: int) -> bool:
     return bool(item.mixed) and not (item.mixed | item.used) & ~pair
 
 
-def best_pair(todo: Sequence[Item], registers: int, tile: Sequence[int], line_qubits: int) -> tuple[int, ...]:
-    """The two qubits outside ``registers`` on which a phase can do most work, empty where it is not worth a block.
+def best_pair(todo: Sequence[Item], tile: Sequence[int], line_qubits: int) -> tuple[int, ...]:
+    """The two qubits on which a phase can do most work, empty where it is not worth a block.
+
+    They are chosen before the phase's registers, which take what is left.
 
     Args:
         todo: items in order.
-        registers: mask of the qubits in registers.
         tile: the tile's qubits; those of a pair differ in place modulo ``line_qubits``, so that threads use all banks.
         line_qubits: of the kernel.
     """
     wanted = 0
     for item in todo:
         wanted |= item.mixed
-    free = [q for q in tile if wanted & ~registers & 1 << q]
+    free = [q for q in tile if wanted & 1 << q]
     found: tuple[float, tuple[int, ...]] = (LEAST_GAIN, ())
     for a, b in combinations(free, 2):
         if (tile.index(a) - tile.index(b)) % line_qubits:
-            gain = _gain(todo, registers, 1 << a | 1 << b)
+            gain = _gain(todo, 1 << a | 1 << b)
             if gain > found[0]:
                 found = gain, (a, b)
     return found[1]
 
 
-def _gain(todo: Sequence[Item], registers: int, pair: int) -> float:
+def _gain(todo: Sequence[Item], pair: int) -> float:
     """FP64 instructions that the pair's own items of a phase would cost in registers, less those of their blocks.
 
     Phases between one of the two and another qubit end a block.
@@ -91,7 +92,7 @@ def _gain(todo: Sequence[Item], registers: int, pair: int) -> float:
     for item in todo:
         own = inside(item, pair)
         blocked = item.mixed & (mixed | used) or item.used & mixed
-        if blocked or (item.mixed & ~registers and not own):
+        if blocked or (item.mixed and not own):
             mixed |= item.mixed
             used |= item.used
         elif own:

@@ -115,7 +115,7 @@ def _schedule(todo: list[Item], last: list[Item], registers: int, frame: Frame, 
             break
         pair: tuple[int, ...] = ()
         if style.pairs and phases:
-            pair = best_pair(todo[:WINDOW], 0, tile, frame.line_qubits)
+            pair = best_pair(todo[:WINDOW], tile, frame.line_qubits)
         chosen = _choose(todo, tile, count, 0 if phases else lines, _mask(pair))
         if not phases and chosen & lines:
             phases.append(Phase(_fill(0, tile, count, lines)))
