@@ -64,6 +64,11 @@ def swizzle(index: NDArray[np.int64] | int, line: int) -> NDArray[np.int64]:
     return np.asarray(e ^ (e >> line & low) ^ (e >> 2 * line & low) ^ (e >> 3 * line & low), np.int64)
 
 
+def slot_of(qubit: int, frame: Frame, shape: Shape) -> int:
+    """The byte in shared memory that a qubit of the tile adds by exclusive or."""
+    return int(swizzle(1 << frame.tile.index(qubit), shape.line_qubits)) * shape.amp_bytes
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Place:
     """One layout.
@@ -94,7 +99,7 @@ class Place:
 
     def lane_slots(self, frame: Frame, shape: Shape) -> list[int]:
         """The byte in shared memory that each bit of a thread's number adds by exclusive or."""
-        return [int(swizzle(1 << frame.tile.index(q), shape.line_qubits)) * shape.amp_bytes for q in self.lanes]
+        return [slot_of(q, frame, shape) for q in self.lanes]
 
     def slots(self, frame: Frame, shape: Shape) -> NDArray[np.uint32]:
         """For each thread the byte in shared memory of its first amplitude."""
@@ -105,7 +110,7 @@ class Place:
 
     def register_slots(self, frame: Frame, shape: Shape) -> list[int]:
         """The same for each register bit."""
-        return [int(swizzle(1 << frame.tile.index(q), shape.line_qubits)) * shape.amp_bytes for q in self.registers]
+        return [slot_of(q, frame, shape) for q in self.registers]
 
 
 def place(frame: Frame, registers: tuple[int, ...], loads: bool, stores: bool) -> Place:

@@ -50,6 +50,11 @@ def check_room(engine: Any, num_targets: int, num_moduli: int) -> None:
         )
 
 
+def _finish_bytes(columns: int, size: int) -> int:
+    """Shared memory of a block of ozaki_finish: kColumns * kStride entries."""
+    return 16 * columns * size + 512
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class _Where:
     """Where a chunk's columns are: the state, its columns' and rows' places, the `Columns` record."""
@@ -122,7 +127,7 @@ class EmulatedBlock:
         self.scheme = scheme_record(self.block)
         self.size = 1 << len(self.rows)
         how = how or pipeline(len(self.rows), num_moduli)
-        fits = 16 * how.columns * self.size + 512 + STATIC_BYTES <= SHARED_BYTES[engine.architecture]
+        fits = _finish_bytes(how.columns, self.size) + STATIC_BYTES <= SHARED_BYTES[engine.architecture]
         self.how = how if fits else replace(how, columns=0, encode_depth=4)
         self.whole_columns = self.how.columns
         self.order = {"WHOLE": str(self.whole_columns)}
@@ -265,11 +270,7 @@ class EmulatedBlock:
         blocks = int(where.columns["num_columns"][0]) // width
         threads = 512 if self.size * width > 4096 else THREADS  # kThreads
         all_args = (*args, where.columns, self.scheme)
-        self.engine.launch("ozaki_finish", kind, blocks, threads, all_args, self._finish_bytes())
-
-    def _finish_bytes(self) -> int:
-        """Shared memory of a block of ozaki_finish: kColumns * kStride entries."""
-        return 16 * self.whole_columns * self.size + 512
+        self.engine.launch("ozaki_finish", kind, blocks, threads, all_args, _finish_bytes(width, self.size))
 
     def multiply(self, operand: Any, residues: Any, stride: int, kernel: str) -> None:
         """All planes' products by ``ozaki_product`` or, on Hopper, ``ozaki_wgmma``."""

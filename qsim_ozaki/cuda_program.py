@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from qsim_ozaki.cuda_layout import SHAPES, Shape, Tile, place, swizzle
-from qsim_ozaki.cuda_lower import HALF_TURN, TURN, Item, lower, phases_of
+from qsim_ozaki.cuda_layout import SHAPES, Shape, Tile, place, slot_of
+from qsim_ozaki.cuda_lower import HALF_TURN, SQRT_HALF, TURN, Item, lower, phases_of
 from qsim_ozaki.cuda_schedule import Frame, Phase, Phases, schedule
 from qsim_ozaki.ops import ComplexArray, Op
 
@@ -23,7 +23,6 @@ HADAMARD, ROTATE, ROTATE_FAR, FLIP, MATRIX2, MATRIX4 = 16, 24, 32, 40, 48, 64
 MAX_SELECT = 6  # a table of phases has at most 2**6 columns: 16 KiB, which stays in L1
 RUN_TOLERANCE = 1 << 10  # 2**-54 of a turn: below the rounding of the phases themselves
 LEAST_COS = 2.0**-10  # below, a rotation is written with its cotangent: its factor would eat the range
-SQRT_HALF = 0.7071067811865476
 
 
 @dataclass(slots=True, eq=False)
@@ -272,8 +271,7 @@ class _Packer:
         positions = [64 if q in registers else q for q in item.qubits]
         words = [mask, value, 0, 0, *parts, *positions]
         if item.kind == "permute":
-            line, size = self.shape.line_qubits, self.shape.amp_bytes
-            words += [int(swizzle(1 << self.tile.index(q), line)) * size for q in item.qubits]
+            words += [slot_of(q, self.frame, self.shape) for q in item.qubits]
         at = self._put(words)
         kind = np.complex128 if self.shape.amp_bytes == 16 else np.complex64
         self.tables.append((at + 2, np.ascontiguousarray(item.data, kind)))

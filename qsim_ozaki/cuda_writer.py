@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qsim_ozaki.cuda_layout import Place, Shape, Tile, places
-from qsim_ozaki.cuda_lower import HALF_TURN, TURN, Item, mask_of, phases_of
+from qsim_ozaki.cuda_lower import HALF_TURN, SQRT_HALF, TURN, Item, mask_of, phases_of
 from qsim_ozaki.cuda_pairs import PairBlock
 from qsim_ozaki.cuda_phases import angle_words, choosing, members, mirrored, reals, subsets
-from qsim_ozaki.cuda_program import LEAST_COS, SQRT_HALF
+from qsim_ozaki.cuda_program import LEAST_COS
 from qsim_ozaki.cuda_schedule import Frame, Phase, Phases
 from qsim_ozaki.cuda_source import kernel_source, slots_struct
 from qsim_ozaki.cuda_straight_program import NotStraightError, StraightProgram
