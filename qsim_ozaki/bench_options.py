@@ -34,7 +34,7 @@ def check_widths(families: Iterable[str], qubits: Iterable[int]) -> None:
 def command_line(
     options: Any, default: Any, several: Mapping[str, str], single: Iterable[str], first: Iterable[str] = ()
 ) -> str:
-    """The command line that repeat a run, of what is not as by default.
+    """The command line that repeats a run, of what is not as by default.
 
     Args:
         options: of the run.

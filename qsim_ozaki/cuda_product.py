@@ -15,9 +15,8 @@ from qsim_ozaki.cuda_layout import SHAPES
 from qsim_ozaki.errors import CapacityError, EngineError
 from qsim_ozaki.ops import ComplexArray
 
-LARGEST_PART = (
-    1 << 26
-)  # amplitudes, a GiB in complex128: parts of 2^21, that stay in L2, take 4 % longer (H200, 2026-11)
+# amplitudes, a GiB in complex128: parts of 2^21, that stay in L2, take 4 % longer (H200, 2026-11)
+LARGEST_PART = 1 << 26
 MEMORY_SHARE = 4  # a part takes at most one in so many of the free bytes: two parts leave half to the library
 LEAST_QUBITS_OF_THREE = 7  # memory bounds smaller matrices, whose exact zeros four products keep
 

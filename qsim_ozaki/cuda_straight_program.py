@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 
 class NotStraightError(Exception):
-    """The pass has an operator that only the interpreter knows."""
+    """The pass has an operator that only the interpreter knows, or more constants or phases than a launch takes."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

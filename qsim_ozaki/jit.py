@@ -154,7 +154,7 @@ KERNELS: dict[str, Kernel] = {
 }
 
 USAGE_LEVELS = (8, 2)  # of registers, tried in turn: 5 is the assembler's own choice
-STRAIGHT = Kernel("tile_straight.cuh", "tile_straight")  # the frame of generated sources: cuda_straight.py
+STRAIGHT = Kernel("tile_straight.cuh", "tile_straight")  # the frame of generated sources: cuda_source.py
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 // tile_pairs.cuh -- 4x4 matrices on the two qubits that number neighbouring threads, by FP64 tensor cores; for tile_straight.cuh.
 // Arrays     tables: for each thread of a warp two doubles at `at`, its part of the matrix as a real 8x8 one (cuda_pairs.py)
-// Bound      1024 products an instruction, 64 an amplitude pair: the time of 8 FMA an amplitude (sm_90)
+// Bound      1024 products an instruction for 64 amplitudes, 16 each: at twice the rate of FMA, the time of 8 (sm_90)
 // Source     PTX ISA, mma.sync.m16n8k8 .f64 fragment layout
 #pragma once
 #include "tile_gates.cuh"

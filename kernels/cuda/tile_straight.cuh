@@ -1,5 +1,5 @@
 // tile_straight.cuh -- the frame of a generated tile kernel: loads, exchanges, stores and operators with compile-time places.
-// A generated source (cuda_straight.py) defines the macros, includes this file and spells out one pass in a struct Body.
+// A generated source (cuda_source.py) defines the macros, includes this file and spells out one pass in a struct Body.
 // Macros     QSIM_TILE tile qubits; QSIM_CONSTANTS, QSIM_MASKS sizes of the arguments; QSIM_PHASES bytes of phases of two tiles' numbers;
 //            QSIM_TABLES bytes of tables that outer bits choose from; QSIM_ROOM bytes of shared memory; QSIM_BLOCKS blocks that share
 //            a processor
