@@ -75,9 +75,7 @@ class Launcher:
 
     def launch(self, name, instance, blocks, threads, args, shared_bytes=0):
         """One launch on the current stream."""
-        function, driver = self.function(name, instance), self.cupy.cuda.driver
-        driver.funcSetAttribute(function.ptr, driver.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, shared_bytes)
-        function((max(blocks, 1),), (threads,), args, shared_mem=shared_bytes)
+        self.function(name, instance)((max(blocks, 1),), (threads,), args, shared_mem=shared_bytes)
 
     def seconds(self, action, repeats=3):
         """Least time of ``action`` by device events, after a warm-up."""
