@@ -7,8 +7,8 @@ import numpy as np
 
 from qsim_ozaki import jit
 from qsim_ozaki.bench_blocks import BITS_34
+from qsim_ozaki.bench_gpu import fill
 
-DOUBLE, SINGLE = {"REAL": "double"}, {"REAL": "float"}
 PARITY = 16  # from 7 qubits to 12
 COUNTS = (PARITY, BITS_34, 15)  # 15: what earlier times were measured with
 
@@ -23,15 +23,10 @@ def haar_on(engine, k, seed=1):
     return (q * (phases / abs(phases))).get()
 
 
-def random_amps(engine, n, dtype=np.complex128):
+def random_amps(engine, n, dtype=np.complex128, seed=1):
     """A random state, made on the device."""
-    cupy = engine.cupy
-    amps = cupy.empty(1 << n, dtype)
-    real = np.float64 if dtype == np.complex128 else np.float32
-    part = min(1 << n, 1 << 25)
-    for first in range(0, 1 << n, part):
-        values = cupy.random.standard_normal(2 * part, dtype=real) * real((2 << n) ** -0.5)
-        amps[first : first + part] = values.view(dtype)
+    amps = engine.cupy.empty(1 << n, dtype)
+    fill(engine.cupy, amps, seed)
     return amps
 
 

@@ -3,10 +3,11 @@
 import csv
 import subprocess
 
-from cuda_ozaki_inputs import COUNTS, DOUBLE, haar_on, random_amps
+from cuda_ozaki_inputs import COUNTS, haar_on, random_amps
 
 from qsim_ozaki.cuda_ozaki import EmulatedBlock
 from qsim_ozaki.cuda_ozaki_pipeline import Pipeline, pipeline
+from qsim_ozaki.jit import DOUBLE
 
 BUSY, OVER_ALL = ".avg.pct_of_peak_sustained_active", ".avg.pct_of_peak_sustained_elapsed"
 KERNELS = "regex:ozaki_(encode|scale|residues|wgmma|product|finish|reconstruct|commit)"

@@ -4,11 +4,12 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
-from cuda_ozaki_inputs import BITS_34, DOUBLE, PARITY, build_all, haar_on, random_amps
+from cuda_ozaki_inputs import BITS_34, PARITY, build_all, haar_on, random_amps
 
 from qsim_ozaki.bench_blocks import timer
 from qsim_ozaki.cuda_ozaki import EmulatedBlock
 from qsim_ozaki.cuda_ozaki_pipeline import pipeline
+from qsim_ozaki.jit import DOUBLE
 
 QUBITS, ROUNDS = 26, 7
 CASES = ((8, BITS_34), (10, PARITY), (9, BITS_34), (10, BITS_34), (8, PARITY), (9, PARITY), (7, BITS_34), (11, BITS_34))
