@@ -14,8 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from qsim_ozaki import cuda, cuda_tiles
+from qsim_ozaki.bench_gpu import distance, fill, run_steps
 from qsim_ozaki.engine import select
-from qsim_ozaki.ops import EMPTY, Kind, Op, Relabel
+from qsim_ozaki.ops import EMPTY, Kind, Op
 from qsim_ozaki.plan import Plan, PlanOptions, plan
 
 LIMIT = 1e-12
@@ -73,39 +74,22 @@ def draw(number, widest, devices):
     return Circuit(number, n, straight, *(plan(ops, n, device, options) for device in devices))
 
 
-def run(engine, state, steps):
-    """All steps that an engine does."""
-    for step in steps:
-        if not isinstance(step, Relabel):
-            engine.run_step(state, step)
-
-
-def in_program_order(cupy, amps, position):
-    """The vector, on the device, with program qubit q moved from bit ``position[q]`` to bit q."""
-    index, place = cupy.arange(amps.size), cupy.zeros(amps.size, np.int64)
-    for qubit, bit in enumerate(position):
-        place |= (index >> qubit & 1) << bit
-    return amps[place]
-
-
-def distance(gpu, cpu, circuit):
+def apart(gpu, cpu, circuit):
     """||cuda - cpu|| from the same random state, drawn and compared on the device."""
-    cupy, n = gpu.cupy, circuit.num_qubits
-    values = cupy.random.default_rng(circuit.number).standard_normal(2 << n)
-    state = gpu.allocate(n, "double")
-    state.amps[...] = (values / cupy.linalg.norm(values)).view(np.complex128)
+    cupy = gpu.cupy
+    state = gpu.allocate(circuit.num_qubits, "double")
+    fill(cupy, state.amps, circuit.number)
     host = cpu.load(state.amps.get(), "double")
-    run(gpu, state, circuit.on_gpu.steps)
-    run(cpu, host, circuit.on_cpu.steps)
-    want = in_program_order(cupy, cupy.asarray(cpu.vector(host)), circuit.on_cpu.final_position)
-    want -= in_program_order(cupy, state.amps, circuit.on_gpu.final_position)
-    return float(cupy.linalg.norm(want))
+    run_steps(gpu, state, circuit.on_gpu.steps)
+    run_steps(cpu, host, circuit.on_cpu.steps)
+    place = [circuit.on_gpu.final_position[qubit] for qubit in np.argsort(circuit.on_cpu.final_position)]
+    return distance(cupy, state.amps, cupy.asarray(cpu.vector(host)), place)
 
 
 def compile_ahead(gpu, circuit):
     """Has the circuit's straight-line kernels compiled, beside what runs next."""
     once, cuda_tiles.ONCE_QUBITS = cuda_tiles.ONCE_QUBITS, 0
-    run(gpu, gpu.allocate(circuit.num_qubits, "double"), circuit.on_gpu.steps)
+    run_steps(gpu, gpu.allocate(circuit.num_qubits, "double"), circuit.on_gpu.steps)
     cuda_tiles.ONCE_QUBITS = once
 
 
@@ -126,7 +110,7 @@ def main():
                 break
             if circuit.straight:
                 gpu.compiler.finish()
-            error = distance(gpu, cpu, circuit)
+            error = apart(gpu, cpu, circuit)
             if not error <= LIMIT:
                 print(f"circuit {circuit.number}, {circuit.num_qubits} qubits: distance {error:.3g}", flush=True)
             worst, done = max(worst, error if math.isfinite(error) else math.inf), done + 1
