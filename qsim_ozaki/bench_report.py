@@ -236,8 +236,8 @@ def markdown(report: Report) -> str:
         model_note,
         "## Every simulator, ms",
         markdown_table(header, rows),
-        f"`{NOT_TIMED}`: no such gate, or left out because it was far behind the best at a smaller size; the JSON file "
-        "says which.",
+        f"`{NOT_TIMED}`: no such gate, or left out: far behind the best at a smaller size, or no time left; "
+        "the JSON file says which.",
     ]
     return "\n\n".join(parts) + "\n"
 
