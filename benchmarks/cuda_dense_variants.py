@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from qsim_ozaki import cuda_dense, cuda_product, jit
-from qsim_ozaki.cuda_dense import SHAPES, Shape
+from qsim_ozaki.cuda_dense import BLOCK_SHAPES, BlockShape
 from qsim_ozaki.ops import Kind, Op
 
 UNIT = {"double": 2.0**-53, "single": 2.0**-24}
@@ -140,10 +140,10 @@ def by_library(launcher, matrix, targets, num_qubits, part, precision):
 
 def variants(k, precision):
     """Names and makers of what can do a matrix on ``k`` qubits of a state in ``precision``."""
-    wide, own = max(k, 4), SHAPES[precision].get(max(k, 4))
-    others = [Shape(*map(int, text.split()), own.real) for text in OTHER_SHAPES.get((precision, wide), ())]
+    wide, own = max(k, 4), BLOCK_SHAPES[precision].get(max(k, 4))
+    others = [BlockShape(*map(int, text.split()), own.real) for text in OTHER_SHAPES.get((precision, wide), ())]
     for shape in (own, *others) if own else ():
-        yield " ".join(str(getattr(shape, name)) for name in Shape.__slots__), partial(by_kernel, shape=shape)
+        yield " ".join(str(getattr(shape, name)) for name in BlockShape.__slots__), partial(by_kernel, shape=shape)
     for part in PARTS.get((precision, k), ()):
         yield f"library 2^{part[0]} by {part[1]}", partial(by_library, part=part, precision=precision)
 
@@ -284,7 +284,7 @@ def profile(num_qubits=26):
 
     launcher, state = Launcher(cupy), State(cupy.zeros(1 << num_qubits, complex))
     for k in (5, 6, 8, 9):
-        by_kernel(launcher, haar(k), list(range(k)), num_qubits, SHAPES["double"][k])(state)
+        by_kernel(launcher, haar(k), list(range(k)), num_qubits, BLOCK_SHAPES["double"][k])(state)
     cupy.cuda.Device().synchronize()
 
 

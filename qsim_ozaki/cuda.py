@@ -273,7 +273,7 @@ class CudaEngine:
         fixed = {q: 0 for q in zero_qubits if q not in op.targets}
         fixed |= {c: op.ctrl_state >> b & 1 for b, c in enumerate(op.controls)}
         free = state.kernel_qubits - len(fixed)
-        shapes = cuda_dense.SHAPES[state.precision]
+        shapes = cuda_dense.BLOCK_SHAPES[state.precision]
         if not (self._has_tensor_cores(state) and k in shapes and free >= k + cuda_dense.GROUP_BITS):
             return product_launch(self, op.matrix(), op.targets, fixed, state.kernel_qubits, state.precision)
         shape = shapes[k]

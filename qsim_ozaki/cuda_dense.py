@@ -35,7 +35,7 @@ BLOCK = np.dtype([("num_tiles", "u8"), ("fixed", "u8"), ("tile_size", "u4")], al
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class BlockShape:
     """How `dense_block.cu` lays one width of matrix out; its macros.
 
     Attributes:
@@ -72,17 +72,17 @@ class Shape:
         return self.buffers * self.groups * (128 * GROUP_COLUMNS << k) >> self.line_qubits
 
 
-def shapes(real: str) -> dict[int, Shape]:
+def shapes(real: str) -> dict[int, BlockShape]:
     """The kernel's instances for one type of amplitude, by number of targets."""
     found = {}
     for row in KERNELS["dense_block"].instances:
         threads, groups, warp_groups, buffers, products, blocks = (int(row[name]) for name in DENSE_MACROS[2:])
         if row["REAL"] == real:
-            found[int(row["K"])] = Shape(threads, groups, warp_groups, buffers, products, blocks, real)
+            found[int(row["K"])] = BlockShape(threads, groups, warp_groups, buffers, products, blocks, real)
     return found
 
 
-SHAPES = {"double": shapes("double"), "single": shapes("float")}
+BLOCK_SHAPES = {"double": shapes("double"), "single": shapes("float")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +139,7 @@ def fragments(matrix: ComplexArray) -> ComplexArray:
 
 
 def dense_tables(
-    matrix: ComplexArray, targets: Sequence[int], fixed: dict[int, int], num_qubits: int, shape: Shape
+    matrix: ComplexArray, targets: Sequence[int], fixed: dict[int, int], num_qubits: int, shape: BlockShape
 ) -> DenseTables:
     """Tables of one block.
 

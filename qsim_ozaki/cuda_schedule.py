@@ -74,13 +74,12 @@ class Style:
     """What the kernel can do.
 
     Attributes:
-        lazy: phases wait until a qubit of theirs changes; else those that one table holds anyway go with it.
-        late: what the last phase's registers can still do waits for it, while the next tile is fetched.
+        straight: phases wait until a qubit of theirs changes (else those that one table holds anyway go with it);
+            what the last phase's registers can still do waits for it, while the next tile is fetched.
         pairs: matrices on two qubits that number threads.
     """
 
-    lazy: bool = False
-    late: bool = False
+    straight: bool = False
     pairs: bool = False
 
 
@@ -93,7 +92,7 @@ def schedule(items: Sequence[Item], frame: Frame, style: Style = Style()) -> lis
         style: of the kernel.
     """
     phases = _schedule(list(items), [], 0, frame, style)
-    if style.late and len(phases) > 1:
+    if style.straight and len(phases) > 1:
         registers = _choose(list(reversed(items)), frame.tile, frame.register_qubits, frame.lines(stored=True))
         if not registers & frame.lines(stored=True):
             first, last = _split(items, registers)
@@ -120,14 +119,14 @@ def _schedule(todo: list[Item], last: list[Item], registers: int, frame: Frame, 
         if not phases and chosen & lines:
             phases.append(Phase(_fill(0, tile, count, lines)))
         phase = Phase(_fill(chosen, [q for q in tile if q not in pair], count, lines), pair=pair)
-        todo = _run(phase, todo, pending, _mask(tile), style.lazy)
+        todo = _run(phase, todo, pending, _mask(tile), style.straight)
         phases.append(phase)
     if not phases:
         phases.append(Phase(_fill(0, tile, count, lines)))
     alone = frame.swaps and len(phases) == 1
     if last or phases[-1].pair or _mask(phases[-1].registers) & stored or alone:
         phase = Phase(_fill(registers, tile, count, stored))
-        rest = _run(phase, last, pending, _mask(tile), style.lazy)
+        rest = _run(phase, last, pending, _mask(tile), style.straight)
         assert not rest, "the last phase does all that was left to it"
         phases.append(phase)
     if pending:

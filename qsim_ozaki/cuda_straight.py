@@ -52,7 +52,7 @@ def straight(
         if item.kind != "terms" and (item.kind not in KINDS or len(item.qubits) > 2):
             raise NotStraightError(item.kind)
     frame = Frame(tile.qubits, shape.register_qubits, shape.line_qubits, tile.swaps)
-    phases = schedule(items, frame, Style(lazy=True, late=True, pairs=pairs))
+    phases = schedule(items, frame, Style(straight=True, pairs=pairs))
     sizes = [_instructions(phase, shape.register_qubits) for phase in phases]
     parts = cut(phases, sizes, MAX_INSTRUCTIONS[precision], frame)
     inner = replace(tile, swaps=())

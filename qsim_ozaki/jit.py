@@ -53,7 +53,7 @@ class Kernel:
 
 WGMMA_MACROS = ("CLUSTER", "STAGES", "HELD", "BESIDE")  # of ozaki_wgmma.cu: cuda_ozaki_pipeline.Wgmma
 WGMMA = ("1 4 0 0", "2 4 0 0", "1 6 1 0", "2 6 2 0", "2 5 4 0", "2 3 0 1")
-# of dense_block.cu, by number of targets; cuda_dense.Shape says what each means and why
+# of dense_block.cu, by number of targets; cuda_dense.BlockShape says what each means and why
 DENSE_MACROS = ("REAL", "K", "THREADS", "GROUPS", "WARP_GROUPS", "BUFFERS", "PRODUCTS", "BLOCKS")
 DENSE_SHAPES = (
     "double 4 128 16 4 2 4 2",

@@ -50,7 +50,7 @@ KINDS = ("low", "high", "zero", "one", "one two", "two", "zero two", "random")
 @pytest.mark.parametrize("k", [4, 5, 6, 7, 8, 9])
 def test_dense_blocks_on_the_host(rng, k, precision):
     """Tiles in turn, tensor cores emulated: one buffer or two, any number of groups, the last tile not full."""
-    shape = cuda_dense.SHAPES[precision][k]
+    shape = cuda_dense.BLOCK_SHAPES[precision][k]
     n = k + cuda_dense.GROUP_BITS + {4: 6, 5: 5, 6: 4, 7: 5, 8: 4, 9: 4}[k]
     for kind in KINDS if k in (4, 6) else KINDS[::7] if k < 8 else KINDS[:1]:
         targets = places_of(kind, k, n, rng)
@@ -67,7 +67,7 @@ def test_dense_blocks_on_the_host(rng, k, precision):
 @pytest.mark.parametrize("precision", PRECISIONS)
 def test_lanes_read_from_distinct_banks(rng, precision):
     """Lanes that read 128 bytes of shared memory together have distinct slots of a 128-byte row; so have 8 writers."""
-    for k, shape in cuda_dense.SHAPES[precision].items():
+    for k, shape in cuda_dense.BLOCK_SHAPES[precision].items():
         n, at_once = k + cuda_dense.GROUP_BITS + 2, 128 // (16 if precision == "double" else 8)
         for kind in KINDS:
             targets = places_of(kind, k, n, rng)
@@ -209,7 +209,7 @@ def test_parts_fit_the_memory(rng, monkeypatch, library):
 def test_three_products_are_as_exact_as_four(rng):
     """Errors of columns of every kind, over their norms, against NumPy's; real matrices keep real states real."""
     k, n = 6, 12
-    shape, targets = cuda_dense.SHAPES["double"][k], tuple(range(6, 12))
+    shape, targets = cuda_dense.BLOCK_SHAPES["double"][k], tuple(range(6, 12))
     assert shape.products == 3
 
     def run(matrix, columns):

@@ -82,7 +82,7 @@ def test_t27_indices_beyond_32_bits(rng):
     assert all(base >> 39 == base & 1 == 1 for base in bases)
     tiles = parts.places[-2 * int(parts.parts["num_tiles"][0]) :]
     assert int(tiles.max()) == int(tiles[-2]) > 1 << 38
-    shape = cuda_dense.SHAPES["double"][4]
+    shape = cuda_dense.BLOCK_SHAPES["double"][4]
     tables = cuda_dense.dense_tables(random_unitary(rng, 16), (38, 1, 33, 20), {39: 1}, 40, shape)
     assert int(tables.tile["fixed"][0]) == 1 << 39
     stored = tables.places[-96:-32]  # of lanes as they store
