@@ -1,7 +1,6 @@
 """What the parts of cuda_ozaki_session.py share: matrices and states made on a GPU, kernels compiled on all cores."""
 
 import time
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
@@ -32,16 +31,6 @@ def random_amps(engine, n, dtype=np.complex128, seed=1):
 
 def build_all(engine, wanted):
     """Seconds in which kernels' instances are compiled, on all cores."""
-
-    def build(job):
-        name, instance = job
-        if engine.architecture in jit.KERNELS[name].architectures:
-            jit.cached_kernel(name, instance, engine.architecture)
-
-    start, once = (
-        time.perf_counter(),
-        {(name, *sorted(instance.items())): (name, instance) for name, instance in wanted},
-    )
-    with ThreadPoolExecutor(16) as pool:
-        list(pool.map(build, once.values()))
+    start = time.perf_counter()
+    jit.cache_all(wanted, engine.architecture)
     return time.perf_counter() - start

@@ -220,7 +220,7 @@ def times(n, engine, lines):
         for count in COUNTS if k < 12 else (moduli.num_moduli_for(None, k), BITS_34):
             block = EmulatedBlock(engine, matrix, targets, {}, count)
             found = one_time(engine, block, amps, (n, k), rng)
-            lines.add(**line, moduli=count, columns=block.whole_columns, **found)
+            lines.add(**line, moduli=count, columns=block.how.columns, **found)
             del block
         del on_device, by_columns
         cupy.get_default_memory_pool().free_all_blocks()

@@ -129,8 +129,7 @@ class EmulatedBlock:
         how = how or pipeline(len(self.rows), num_moduli)
         fits = _finish_bytes(how.columns, self.size) + STATIC_BYTES <= SHARED_BYTES[engine.architecture]
         self.how = how if fits else replace(how, columns=0, encode_depth=4)
-        self.whole_columns = self.how.columns
-        self.order = {"WHOLE": str(self.whole_columns)}
+        self.order = {"WHOLE": str(self.how.columns)}
         self.encodes_whole = self.size >> ROW_BITS <= self.how.encode_depth
         columns = [q for q in free if q not in self.rows]
         self.places = cupy.asarray(tile_places(self.rows, columns[:COLUMN_BITS]))
@@ -222,7 +221,7 @@ class EmulatedBlock:
     ) -> None:
         """CRT, checks, and the columns that pass them into the state."""
         where = chunks.where(amps, self.row_offset, number)
-        if self.whole_columns:
+        if self.how.columns:
             self._finish(where, instance, chunks.report, scratch[0], scratch[2])
         else:
             self._reconstruct(where, instance, chunks, scratch)
@@ -263,7 +262,7 @@ class EmulatedBlock:
 
     def _finish(self, where: _Where, instance: dict[str, str], report: Any, records: Any, residues: Any) -> None:
         """CRT, check and write-back of whole columns in one kernel."""
-        width, depth = self.whole_columns, self.size >> ROW_BITS
+        width, depth = self.how.columns, self.size >> ROW_BITS
         places = self.places if width == 1 << COLUMN_BITS else self.whole_places
         kind = instance | {"MODULI": str(self.num_moduli), "DEPTH": str(depth)} | self.order
         args = (residues, self.weights, where.amps, places, where.offsets, where.row_offset, records, report)
@@ -289,7 +288,7 @@ class EmulatedBlock:
         """Bytes between memory and the chip for one of ``bytes_of_one``, each array read and written once a kernel."""
         planes = 2 * self.num_moduli
         encode = bytes_of_one * (1 if self.encodes_whole else 2) + planes
-        write_back = planes + bytes_of_one + (0 if self.whole_columns else 32)
+        write_back = planes + bytes_of_one + (0 if self.how.columns else 32)
         return encode + 2 * planes + write_back
 
     def _launch(

@@ -314,7 +314,7 @@ def _push(pending: dict[int, int], item: Item, inside: int) -> bool:
     Behind the flip the bit is another one: that of the qubit and the control, x + c - 2xc, goes in its place.
     """
     control, value = item.condition
-    if item.kind != "flip" or control & (control - 1) or control & ~inside:
+    if control & (control - 1) or control & ~inside:
         return False
     image = {0: 0, item.mixed: 1, control: 1, item.mixed | control: -2} if control else {0: 1, item.mixed: -1}
     if control and not value:

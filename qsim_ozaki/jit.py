@@ -14,7 +14,8 @@ import os
 import re
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -224,6 +225,19 @@ def cached_kernel(name: str, instance: Mapping[str, str], architecture: int) -> 
     """Machine code of one kernel instance, as `cubin` has it."""
     kernel = KERNELS[name]
     return cubin(name, (SOURCES / kernel.file).read_text(), options(kernel, instance, architecture))
+
+
+def cache_all(wanted: Iterable[tuple[str, Mapping[str, str]]], architecture: int) -> None:
+    """Compiles kernel instances, each once, on all cores; those that are not for ``architecture`` are left out."""
+    once = {(name, *sorted(instance.items())): (name, instance) for name, instance in wanted}
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        jobs = [
+            pool.submit(cached_kernel, name, instance, architecture)
+            for name, instance in once.values()
+            if architecture in KERNELS[name].architectures
+        ]
+    for job in jobs:
+        job.result()
 
 
 def compile_generated(source: str, opts: tuple[str, ...]) -> Cubin:

@@ -2,7 +2,6 @@
 
 import os
 import zlib
-from concurrent.futures import ThreadPoolExecutor
 
 if "PYTEST_XDIST_WORKER" in os.environ:  # before NumPy: else every worker's products spin on as many threads as cores
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -27,19 +26,18 @@ def pytest_configure(config):
         gpu = select("cuda")
     except EngineError:
         return  # tests are skipped with the reason
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        wanted = [(name, instance) for name, row in jit.KERNELS.items() for instance in row.instances]
-        wanted += ozaki_forms.kernels()
-        compiled = [
-            pool.submit(jit.cached_kernel, name, instance, gpu.architecture)
-            for name, instance in {
-                (name, *sorted(instance.items())): (name, instance) for name, instance in wanted
-            }.values()
-            if gpu.architecture in jit.KERNELS[name].architectures
-        ]
-    for each in compiled:
-        each.result()
+    wanted = [(name, instance) for name, row in jit.KERNELS.items() for instance in row.instances]
+    jit.cache_all(wanted + ozaki_forms.kernels(), gpu.architecture)
     gpu.device()
+
+
+@pytest.fixture
+def nvrtc():
+    """For tests that compile kernels: skipped with the reason where there is no NVRTC."""
+    try:
+        jit.nvrtc()
+    except EngineError as error:
+        pytest.skip(str(error))
 
 
 @pytest.fixture(params=ROWS)

@@ -11,7 +11,6 @@ from reference import apply_op, tolerance
 from qsim_ozaki import cuda_straight, jit
 from qsim_ozaki.cuda_layout import SHAPES, Tile
 from qsim_ozaki.cuda_straight_program import NotStraightError
-from qsim_ozaki.errors import EngineError
 from qsim_ozaki.ops import CORE, EMPTY, Kind, Op
 
 PRECISIONS = ["double", "single"]
@@ -234,12 +233,9 @@ SOURCES = [
 ]
 
 
+@pytest.mark.usefixtures("nvrtc")
 @pytest.mark.parametrize(("source", "precision", "architecture"), SOURCES)
 def test_generated_kernels_compile_without_spills(source, precision, architecture):
-    try:
-        jit.nvrtc()
-    except EngineError as error:
-        pytest.skip(str(error))
     options = jit.options(jit.STRAIGHT, cuda_straight.instance(architecture, precision), architecture)
     log = jit.compile_generated(source, options).log
     assert "bytes stack frame" in log

@@ -7,20 +7,13 @@ import pytest
 from qsim_ozaki import jit
 from qsim_ozaki.errors import EngineError
 
+pytestmark = pytest.mark.usefixtures("nvrtc")
 ROWS = [
     pytest.param(name, dict(instance), arch, id=f"{name}-{'-'.join(instance.values()) or 'plain'}-sm_{arch}")
     for name, kernel in jit.KERNELS.items()
     for instance in kernel.instances
     for arch in kernel.architectures
 ]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def nvrtc():
-    try:
-        jit.nvrtc()
-    except EngineError as error:
-        pytest.skip(str(error))
 
 
 @pytest.mark.parametrize(("name", "instance", "architecture"), ROWS)

@@ -210,4 +210,4 @@ def test_columns_that_are_written_back_whole_fit_a_block(host, rng):
     assert block.how == pipeline(7, COUNT)
     small = type(host)(architecture=86)
     block = cuda_ozaki.EmulatedBlock(small, random_unitary(rng, 8), (0, 1, 2), {}, COUNT, Pipeline(64, 8))
-    assert (block.whole_columns, block.how.encode_depth) == (0, 4)
+    assert (block.how.columns, block.how.encode_depth) == (0, 4)

@@ -7,7 +7,6 @@ from qsim_ozaki import cuda_straight, jit
 from qsim_ozaki.circuits import FAMILIES, build
 from qsim_ozaki.cuda_layout import Tile
 from qsim_ozaki.cuda_straight_program import NotStraightError
-from qsim_ozaki.errors import EngineError
 from qsim_ozaki.lower import lower
 from qsim_ozaki.ops import TilePass
 from qsim_ozaki.plan import PlanOptions, plan
@@ -38,12 +37,9 @@ def heaviest(name, precision, architecture):
     return max(programs, key=lambda program: len(program.source), default=None)
 
 
+@pytest.mark.usefixtures("nvrtc")
 @pytest.mark.parametrize(("name", "precision", "architecture"), ROWS)
 def test_the_heaviest_kernel_compiles_without_spills(name, precision, architecture):
-    try:
-        jit.nvrtc()
-    except EngineError as error:
-        pytest.skip(str(error))
     program = heaviest(name, precision, architecture)
     if program is None:
         assert name in {"grover", "bernstein_vazirani", "hadamard"}, f"{name} has no straight-line kernel"
