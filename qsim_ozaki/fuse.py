@@ -40,11 +40,18 @@ def relabel_swaps(ops: Iterable[Op], position: Sequence[int]) -> tuple[OpList, t
     return OpList(moved), tuple(place)
 
 
-def absorb_product(ops: Iterable[Op], num_qubits: int) -> tuple[Prepare, OpList, int, int]:
+def absorb_product(
+    ops: Iterable[Op], num_qubits: int, basis_states_only: bool = False
+) -> tuple[Prepare, OpList, int, int]:
     """The product state that the leading one-qubit gates make of |0...0>, and the ops that are left.
+
+    Args:
+        ops: unitary operators in order.
+        num_qubits: qubits they act on.
+        basis_states_only: on each qubit the gates are left where they make it anything but |0> or |1>.
 
     Returns:
         The state, the other ops, the mask of the qubits that are neither |0> nor |1>, and that of those that are |1>.
     """
-    factors, left, live, ones = OpList.of(ops).native.absorb_product(num_qubits)
+    factors, left, live, ones = OpList.of(ops).native.absorb_product(num_qubits, basis_states_only)
     return Prepare(factors.reshape(num_qubits, 2)), OpList(left), live, ones

@@ -23,6 +23,7 @@ from qsim_ozaki.ops import (
     Op,
     Path,
     Prediction,
+    Prepare,
     Relabel,
     Step,
     TilePass,
@@ -114,24 +115,61 @@ def plan(
     if final != start:
         steps.append(_relabel(start, final))
     fused = fuse(relabelled, num_qubits, options.max_fused_qubits)
-    used = Footprint(num_qubits, options.precision, (1 << num_qubits) - 1)
-    if options.from_zero:
-        prepare, fused, live, ones = absorb_product(fused, num_qubits)
-        used = Footprint(num_qubits, options.precision, live, ones, live.bit_count(), pages=0)
-        fresh = used.extent(0).fresh_bytes
-        prediction = predict_prepare(num_qubits, live.bit_count(), options.precision, device, fresh)
-        steps.append(replace(prepare, prediction=prediction, reason="one write of a product state"))
-    if device.splits_pairs:
-        fused = OpList.of(split_pairs(fused, num_qubits))
-    if options.restore_order:
-        fused.extend(OpList.of(order_swaps(final)))
-        final = tuple(range(num_qubits))
-    passes, place = choose_passes(fused, used, device, options)
+    moved = order_swaps(final) if options.restore_order else []
+    starts = _starts(fused, num_qubits, device, options)
+    passes, place = min(
+        (_planned(start, moved, device, options) for start in starts),
+        key=lambda planned: sum(step.prediction.seconds for step in planned[0]),
+    )
     steps += passes
-    final = tuple(place[q] for q in final)
+    final = tuple(place[q] for q in (range(num_qubits) if options.restore_order else final))
     prediction = total(step.prediction for step in steps)
     memory = state_bytes(num_qubits, options.precision)
     return Plan(num_qubits, tuple(steps), final, device, options, prediction, memory)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Start:
+    """How a plan may begin: a product state or none, what it leaves to do, and where amplitudes may be then."""
+
+    prepare: Prepare | None
+    ops: OpList
+    used: Footprint
+
+
+def _starts(ops: OpList, num_qubits: int, device: Device, options: PlanOptions) -> list[_Start]:
+    """The ways to begin ``ops``.
+
+    From |0...0> the leading one-qubit gates may all be part of the first write, or be left to the passes: qubits are
+    |0> for longer then, and passes before the last of them is touched work on a small part of the state.
+    """
+    every = (1 << num_qubits) - 1
+    if not options.from_zero:
+        return [_Start(None, ops, Footprint(num_qubits, options.precision, every))]
+    starts = []
+    for basis_states_only in (False, True):
+        prepare, left, live, ones = absorb_product(ops, num_qubits, basis_states_only)
+        used = Footprint(num_qubits, options.precision, live, ones, live.bit_count(), pages=0)
+        prediction = predict_prepare(
+            num_qubits, live.bit_count(), options.precision, device, used.extent(0).fresh_bytes
+        )
+        starts.append(
+            _Start(replace(prepare, prediction=prediction, reason="one write of a product state"), left, used)
+        )
+        if not live or num_qubits <= device.tile_for(options.precision):
+            break  # nothing to leave, or one tile does it all
+    return starts
+
+
+def _planned(
+    start: _Start, moved: Sequence[Op], device: Device, options: PlanOptions
+) -> tuple[list[Step], tuple[int, ...]]:
+    """All steps from ``start`` on, with ``moved`` as the last operators, and where each physical qubit ends."""
+    ops = OpList.of(split_pairs(start.ops, start.used.num_qubits)) if device.splits_pairs else start.ops
+    if moved:
+        ops = OpList.of([*ops, *moved])
+    passes, place = choose_passes(ops, start.used, device, options)
+    return [*([start.prepare] if start.prepare else []), *passes], place
 
 
 def _relabel(start: Sequence[int], final: Sequence[int]) -> Relabel:

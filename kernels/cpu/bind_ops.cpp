@@ -212,17 +212,17 @@ void bind_ops(nb::module_& m) {
             return std::make_pair(std::move(moved), std::move(place));
         }, "place"_a)
         .def("fuse", &fuse, "num_qubits"_a, "max_fused_qubits"_a, nb::call_guard<nb::gil_scoped_release>())
-        .def("absorb_product", [](const OpList& ops, int num_qubits) {
+        .def("absorb_product", [](const OpList& ops, int num_qubits, bool basis_states_only) {
             std::vector<complex_t> factors(2 * num_qubits);
             for (int q = 0; q < num_qubits; ++q) factors[2 * q] = 1;
-            OpList left = absorb_product(ops, factors);
+            OpList left = absorb_product(ops, factors, basis_states_only);
             index_t live = 0, ones = 0;  // qubits below 64 that may read 0 and 1, and that read 1
             for (int q = 0; q < std::min(num_qubits, 64); ++q) {
                 live |= index_t{factors[2 * q] != 0.0 && factors[2 * q + 1] != 0.0} << q;
                 ones |= index_t{factors[2 * q] == 0.0} << q;
             }
             return nb::make_tuple(array_of<complex_t>(factors.data(), factors.size()), std::move(left), live, ones);
-        }, "num_qubits"_a)
+        }, "num_qubits"_a, "basis_states_only"_a = false)
         .def("search_tiles", &chosen, "num_qubits"_a, "tile_qubits"_a, "line"_a, "pass_seconds"_a = 0.0, "moves"_a = false,
              nb::call_guard<nb::gil_scoped_release>())
         .def("work", [](const OpList& ops) {

@@ -15,7 +15,8 @@ OpList fuse(const OpList& ops, int num_qubits, int max_fused_qubits);
 OpList relabel_swaps(const OpList& ops, std::vector<int>& place);
 
 // Takes the leading one-qubit gates and phases, which act on |0...0>, into `factors` (two per qubit); returns what is left.
-OpList absorb_product(const OpList& ops, std::vector<complex_t>& factors);
+// basis_states_only: on each qubit only where they leave it |0> or |1>.
+OpList absorb_product(const OpList& ops, std::vector<complex_t>& factors, bool basis_states_only);
 
 // u = left core right with diagonal left and right (two entries each in the corners) and a core of two operations per amplitude.
 using Matrix2 = std::array<complex_t, 4>;  // row-major

@@ -27,8 +27,8 @@ OpList relabel_swaps(const OpList& ops, std::vector<int>& place) {
     return out;
 }
 
-OpList absorb_product(const OpList& ops, std::vector<complex_t>& factors) {
-    std::vector<bool> touched(factors.size() / 2, false);
+// One-qubit operators with no other before them on their qubit go into the factors, of qubits not yet touched.
+static OpList absorb_into(const OpList& ops, std::vector<complex_t>& factors, std::vector<bool> touched) {
     OpList left;
     for (std::size_t k = 0; k < ops.size(); ++k) {
         const OpHead& op = ops[k];
@@ -47,6 +47,16 @@ OpList absorb_product(const OpList& ops, std::vector<complex_t>& factors) {
         }
     }
     return left;
+}
+
+OpList absorb_product(const OpList& ops, std::vector<complex_t>& factors, bool basis_states_only) {
+    const std::vector<complex_t> start = factors;
+    std::vector<bool> touched(factors.size() / 2, false);
+    OpList left = absorb_into(ops, factors, touched);
+    if (!basis_states_only) return left;
+    for (std::size_t q = 0; q < touched.size(); ++q) touched[q] = factors[2 * q] != 0.0 && factors[2 * q + 1] != 0.0;
+    factors = start;
+    return absorb_into(ops, factors, touched);
 }
 
 }  // namespace qsim
