@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from qsim_ozaki import late
 from qsim_ozaki.choose import Asked, dense_block, least_block_qubits
 from qsim_ozaki.cost import Device, Footprint, packing_seconds, predict_prepare, predict_tile, state_bytes, total
 from qsim_ozaki.errors import CapacityError
@@ -164,12 +165,35 @@ def _starts(ops: OpList, num_qubits: int, device: Device, options: PlanOptions) 
 def _planned(
     start: _Start, moved: Sequence[Op], device: Device, options: PlanOptions
 ) -> tuple[list[Step], tuple[int, ...]]:
-    """All steps from ``start`` on, with ``moved`` as the last operators, and where each physical qubit ends."""
-    ops = OpList.of(split_pairs(start.ops, start.used.num_qubits)) if device.splits_pairs else start.ops
+    """All steps from ``start`` on, with ``moved`` as the last operators, and where each physical qubit ends.
+
+    Where qubits are |0> at the start, the operators are also tried in parts that need more and more of them.
+    """
+    n = start.used.num_qubits
+    ops = OpList.of(split_pairs(start.ops, n)) if device.splits_pairs else start.ops
     if moved:
         ops = OpList.of([*ops, *moved])
-    passes, place = choose_passes(ops, start.used, device, options)
+    planned = [_in_parts([ops], replace(start.used), device, options)]
+    if not start.used.live and n > device.tile_for(options.precision):
+        seconds = sum(step.prediction.seconds for step in planned[0][0])
+        ways = late.parts(ops, n, device.line_for(options.precision), seconds)
+        planned += [_in_parts(way, replace(start.used), device, options) for way in ways]
+    passes, place = min(planned, key=lambda planned: sum(step.prediction.seconds for step in planned[0]))
     return [*([start.prepare] if start.prepare else []), *passes], place
+
+
+def _in_parts(
+    parts: Sequence[OpList], used: Footprint, device: Device, options: PlanOptions
+) -> tuple[list[Step], tuple[int, ...]]:
+    """Passes of one part after the other, and where each physical qubit is after them."""
+    steps: list[Step] = []
+    place = tuple(range(used.num_qubits))
+    for part in parts:
+        ops = part if place == tuple(range(len(place))) else OpList(part.native.relabel_swaps(list(place))[0])
+        passes, after = choose_passes(ops, used, device, options)
+        steps += passes
+        place = tuple(after[p] for p in place)
+    return steps, place
 
 
 def _relabel(start: Sequence[int], final: Sequence[int]) -> Relabel:

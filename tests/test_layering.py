@@ -186,12 +186,12 @@ RULES = {
     "sampling": ({"errors", "_cpu"}, {"numpy"}),
     "engine": ({"cost", "ops", "errors"}, {"numpy"}),
     "plan": (
-        {"choose", "explain", "fuse", "pairs", "cost", "op_list", "ops", "moduli", "errors"},
+        {"choose", "explain", "fuse", "late", "pairs", "cost", "op_list", "ops", "moduli", "errors"},
         {"numpy"},
     ),
     "choose": ({"cost", "moduli", "ops", "errors"}, set()),
     "explain": ({"cost", "op_list", "ops"}, set()),
-    "fuse": ({"op_list", "ops"}, set()),
+    **dict.fromkeys(("fuse", "late"), ({"op_list", "ops"}, set())),
     "pairs": ({"ops"}, {"numpy"}),
     "cpu": (
         {"cpu_calibrate", "cpu_program", "engine", "explain", "cost", "ozaki", "op_list", "ops", "errors", "_cpu"},

@@ -15,6 +15,7 @@
 
 #include "bind.hpp"
 #include "fuse.hpp"
+#include "late.hpp"
 #include "matrix_check.hpp"
 #include "op_list.hpp"
 #include "tile_search.hpp"
@@ -223,6 +224,8 @@ void bind_ops(nb::module_& m) {
             }
             return nb::make_tuple(array_of<complex_t>(factors.data(), factors.size()), std::move(left), live, ones);
         }, "num_qubits"_a, "basis_states_only"_a = false)
+        .def("split_live", &split_live, "live"_a)
+        .def("late_qubits", &late_qubits, "qubits"_a, "count"_a, nb::call_guard<nb::gil_scoped_release>())
         .def("search_tiles", &chosen, "num_qubits"_a, "tile_qubits"_a, "line"_a, "pass_seconds"_a = 0.0, "moves"_a = false,
              nb::call_guard<nb::gil_scoped_release>())
         .def("work", [](const OpList& ops) {
