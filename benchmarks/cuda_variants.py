@@ -106,7 +106,12 @@ def programs_of(steps, n):
             yield step
         elif not isinstance(step, Relabel):
             ops = [Op(Kind.HADAMARD, step.qubits, EMPTY)] if isinstance(step, HadamardPass) else step.ops
-            tile = cuda_layout.Tile(step.qubits, getattr(step, "zero_qubits", ()), getattr(step, "swaps", ()))
+            tile = cuda_layout.Tile(
+                step.qubits,
+                getattr(step, "zero_qubits", ()),
+                getattr(step, "swaps", ()),
+                getattr(step, "fresh_qubits", ()),
+            )
             yield from cuda_straight.straight(tile, ops, n, "double", cuda_straight.has_pairs(90, "double"))
 
 

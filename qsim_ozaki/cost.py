@@ -33,6 +33,7 @@ class Device:
         overlap: share of memory time that hides behind arithmetic: 0 where a core gathers, computes and scatters in
             turn, 1 where other blocks compute meanwhile.
         moves_qubits: whether a tile pass may store qubits of its tile at each other's places.
+        skips_zeros: whether tile passes read nothing that is known to be 0: a state then needs no zeros at the start.
         splits_pairs: whether dense two-qubit unitaries are cheaper as rotations and cores (`pairs.py`).
         fill_bytes_per_s: rate at which a product state is written; 0: as ``bandwidth_bytes_per_s``.
         touch_bytes_per_s: rate at which memory is zeroed or handed out when first touched; 0: at once.
@@ -57,6 +58,7 @@ class Device:
     block_fp32_flops_per_s: float = 0.0
     splits_pairs: bool = False
     moves_qubits: bool = False
+    skips_zeros: bool = False
 
     def tile_for(self, precision: str) -> int:
         """Qubits of a tile in ``precision``: the same bytes hold one more qubit in single."""
@@ -134,6 +136,7 @@ class Footprint:
         ones: mask of the qubits that are |1>.
         support: at most 2**support amplitudes are other than 0.
         pages: pages of `PAGE_BYTES` touched so far; None where all are.
+        skips_zeros: as of the `Device`.
     """
 
     num_qubits: int
@@ -142,6 +145,7 @@ class Footprint:
     ones: int = 0
     support: int = 64
     pages: int | None = None
+    skips_zeros: bool = False
 
     def fixed_qubits(self, tile: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """The qubits outside ``tile`` that are |0>, and those that are |1>."""
@@ -153,7 +157,8 @@ class Footprint:
         in_use = self.live | tile
         outside = (self.live & ~tile).bit_count()
         skipped = outside - min(outside, self.support)  # qubits by which tiles outnumber amplitudes
-        read, worked = 2.0 ** in_use.bit_count(), 2.0 ** (in_use.bit_count() - skipped)
+        read = 2.0 ** (self.live if self.skips_zeros else in_use).bit_count()
+        worked = 2.0 ** (in_use.bit_count() - skipped)
         if self.pages is None:
             return Extent(read, worked)
         size = amplitude_bytes(self.precision)
@@ -239,8 +244,11 @@ def predict_prepare(
 ) -> Prediction:
     """What writing a product state costs: half a pass where all qubits are live.
 
-    Where some are not, the pages that are written in part are zeroed before.
+    Where some are not, the pages that are written in part are zeroed before; a device that hands out no zeros writes
+    them all.
     """
+    if device.skips_zeros:
+        live_qubits = num_qubits
     size = float(state_bytes(live_qubits, precision))
     memory = size / (device.fill_bytes_per_s or device.bandwidth_bytes_per_s) + device.launch_seconds
     if live_qubits < num_qubits:

@@ -177,7 +177,7 @@ class CudaEngine:
                 raise EngineError(f"a Hadamard pass over {len(step.qubits)} qubits does not fit a tile of {tile}")
             self._run_cached(own, step, Tile(step.qubits), [Op(Kind.HADAMARD, step.qubits, EMPTY)])
         elif isinstance(step, TilePass):
-            self._run_cached(own, step, Tile(step.qubits, step.zero_qubits, step.swaps), step.ops)
+            self._run_cached(own, step, Tile(step.qubits, step.zero_qubits, step.swaps, step.fresh_qubits), step.ops)
         elif isinstance(step, DenseBlock) and step.path is Path.NATIVE:
             self._run_cached(own, step, Tile(step.op.targets, step.zero_qubits), [step.op])
         elif isinstance(step, DenseBlock):
@@ -241,10 +241,12 @@ class CudaEngine:
         """Tile programs, with matrices that do not fit the registers or that tensor cores do better in between."""
         launches: list[Any] = []
         waiting: list[Op] = []
+        later = replace(tile, fresh_qubits=())
 
         def flush(swaps: tuple[tuple[int, int], ...] = ()) -> None:
-            if waiting or swaps:
-                launches.append(tile_launch(self, state, replace(tile, swaps=swaps), tuple(waiting)))
+            here = later if launches else tile
+            if waiting or swaps or here.fresh_qubits:
+                launches.append(tile_launch(self, state, replace(here, swaps=swaps), tuple(waiting)))
                 waiting.clear()
 
         shape = SHAPES[state.precision]
@@ -291,6 +293,9 @@ class CudaEngine:
 
     def _prepare(self, state: CudaState, step: Prepare) -> None:
         """A product state; its tables are on the device once."""
+        if step.alone and state.amps.size == 1 << state.num_qubits:
+            state.amps[0] = step.factors[:, 0].prod()
+            return
         if state.amps.size != 1 << state.num_qubits:
             state.amps.fill(0)
         n = state.num_qubits

@@ -48,6 +48,7 @@ def cuda_device(engine: Any) -> Device:
         block_fp32_flops_per_s=rates["block_fp32_flops_per_s"],
         splits_pairs=True,
         moves_qubits=True,
+        skips_zeros=True,
     )
 
 

@@ -43,18 +43,26 @@ class Tile:
         qubits: ascending.
         zero_qubits: qubits outside that are |0>.
         swaps: pairs of ``qubits`` that change places at the store.
+        fresh_qubits: those of ``qubits`` that are |0>: what memory holds where one reads 1 does not count.
     """
 
     qubits: tuple[int, ...]
     zero_qubits: tuple[int, ...] = ()
     swaps: tuple[tuple[int, int], ...] = ()
+    fresh_qubits: tuple[int, ...] = ()
 
     def filled(self, count: int, num_qubits: int) -> Tile:
         """With the lowest other qubits, up to ``count``."""
         assert len(self.qubits) <= count, f"a tile of {len(self.qubits)} qubits does not fit {count}"
         others = (q for q in range(num_qubits) if q not in set(self.qubits))
         qubits = tuple(sorted([*self.qubits, *(next(others) for _ in range(count - len(self.qubits)))]))
-        return Tile(qubits, tuple(q for q in self.zero_qubits if q not in qubits), self.swaps)
+        return self.with_qubits(qubits)
+
+    def with_qubits(self, qubits: tuple[int, ...]) -> Tile:
+        """Other ``qubits``, that hold those of ``swaps``; what is known to be |0> stays known."""
+        zeros = (*self.zero_qubits, *self.fresh_qubits)
+        outside = tuple(q for q in zeros if q not in qubits)
+        return Tile(qubits, outside, self.swaps, tuple(q for q in zeros if q in qubits))
 
 
 def swizzle(index: NDArray[np.int64] | int, line: int) -> NDArray[np.int64]:

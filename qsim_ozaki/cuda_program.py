@@ -35,6 +35,7 @@ class TileProgram:
         num_tiles: tiles of the state.
         tile: the tile's qubits, ascending.
         zero_qubits: qubits outside the tile that are |0>: tiles where one reads 1 are left out.
+        fresh_qubits: qubits of the tile that are |0>.
         load_layout: word index of the first layout.
         first_op: word index of the first operator.
         scale: factor applied at the store.
@@ -45,6 +46,7 @@ class TileProgram:
     num_tiles: int
     tile: tuple[int, ...]
     zero_qubits: tuple[int, ...]
+    fresh_qubits: tuple[int, ...]
     load_layout: int
     first_op: int
     scale: float
@@ -79,7 +81,7 @@ def compile_tile(tile: Tile, ops: Sequence[Op], num_qubits: int, precision: str)
     tile = tile.filled(min(shape.tile_qubits, num_qubits), num_qubits)
     frame = Frame(tile.qubits, shape.register_qubits, shape.line_qubits, tile.swaps)
     phases = schedule(lower(ops, shape.register_qubits), frame)
-    return _Packer(tile.qubits, tile.zero_qubits, num_qubits, shape, frame).pack(phases)
+    return _Packer(tile, num_qubits, shape, frame).pack(phases)
 
 
 def float_bits(x: float) -> int:
@@ -89,8 +91,7 @@ def float_bits(x: float) -> int:
 
 @dataclass(slots=True, eq=False)
 class _Packer:
-    tile: tuple[int, ...]
-    zero_qubits: tuple[int, ...]
+    tile: Tile
     num_qubits: int
     shape: Shape
     frame: Frame
@@ -120,8 +121,11 @@ class _Packer:
         self.data += [0] * (-len(self.data) % 4)
         first = len(self.data)
         words = np.array(self.data + self.ops, np.uint64)
-        num_tiles = 1 << (self.num_qubits - len(self.tile) - len(self.zero_qubits))
-        return TileProgram(words, self.tables, num_tiles, self.tile, self.zero_qubits, load, first, self.scale)
+        tile = self.tile
+        num_tiles = 1 << (self.num_qubits - len(tile.qubits) - len(tile.zero_qubits))
+        return TileProgram(
+            words, self.tables, num_tiles, tile.qubits, tile.zero_qubits, tile.fresh_qubits, load, first, self.scale
+        )
 
     def _shares(self, phase: Phase) -> bool:
         """Whether work of ``phase`` may go through shared memory."""

@@ -55,8 +55,11 @@ def straight(
     phases = schedule(items, frame, Style(straight=True, pairs=pairs))
     sizes = [_instructions(phase, shape.register_qubits) for phase in phases]
     parts = cut(phases, sizes, MAX_INSTRUCTIONS[precision], frame)
-    inner = replace(tile, swaps=())
-    tiles = [inner] * (len(parts) - 1) + [tile]
+    last = len(parts) - 1
+    tiles = (
+        replace(tile, swaps=tile.swaps if i == last else (), fresh_qubits=() if i else tile.fresh_qubits)
+        for i in range(len(parts))
+    )
     return [Writer(part_tile, num_qubits, shape).write(part) for part_tile, part in zip(tiles, parts, strict=True)]
 
 
@@ -90,6 +93,7 @@ def arguments(program: StraightProgram, precision: str) -> NDArray[Any]:
             ("stride_in", "u8", k),
             ("stride_out", "u8", k),
             ("mask", "u8", max(len(program.masks), 1)),
+            ("fresh", "u8"),
             ("scale", "f8"),
             ("runs", RUNS),
             ("value", "f8" if precision == "double" else "f4", max(len(program.values), 1)),
@@ -98,6 +102,7 @@ def arguments(program: StraightProgram, precision: str) -> NDArray[Any]:
     )
     out = np.zeros(1, kind)
     out["num_tiles"], out["scale"] = program.num_tiles, program.scale
+    out["fresh"] = mask_of(program.fresh_qubits)
     out["stride_in"], out["stride_out"] = program.stride_in, program.stride_out
     out["mask"][0, : len(program.masks)] = program.masks
     out["value"][0, : len(program.values)] = program.values

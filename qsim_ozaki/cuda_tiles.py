@@ -9,7 +9,6 @@ import os
 import queue
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -24,6 +23,7 @@ GEOMETRY = np.dtype(
     [
         ("num_tiles", "u8"),
         ("tile_mask", "u8"),
+        ("fresh", "u8"),
         ("load_layout", "u4"),
         ("first_op", "u4"),
         ("scale", "f8"),
@@ -98,7 +98,7 @@ def tile_launch(engine: Any, state: Any, tile: Tile, ops: Sequence[Op]) -> Calla
     precision = state.precision  # what follows is cached: it must not hold the state itself
     shape = SHAPES[precision]
     if len(tile.qubits) > shape.tile_qubits:
-        tile = replace(tile, qubits=tuple(sorted({q for op in ops for q in op.mixed_qubits})))
+        tile = tile.with_qubits(tuple(sorted({q for op in ops for q in op.mixed_qubits})))
     arguments = (tile, ops, state.kernel_qubits, precision)
     interpreted: list[Callable[[Any], None]] = []
     spelled: list[_Straight] = []
@@ -158,6 +158,7 @@ def _interpreter(engine: Any, program: TileProgram, precision: str) -> Callable[
     words, tables = _upload(engine.cupy, program)
     geometry = np.zeros(1, GEOMETRY)
     geometry["num_tiles"], geometry["tile_mask"] = program.num_tiles, sum(1 << q for q in program.tile)
+    geometry["fresh"] = sum(1 << q for q in program.fresh_qubits)
     geometry["load_layout"], geometry["first_op"] = program.load_layout, program.first_op
     geometry["scale"] = program.scale
     geometry["runs"] = cuda_dense.runs_record([*program.tile, *program.zero_qubits])

@@ -77,6 +77,7 @@ class Writer:
             num_tiles=1 << (self.num_qubits - len(self.tile.qubits) - len(self.tile.zero_qubits)),
             tile=self.tile.qubits,
             zero_qubits=self.tile.zero_qubits,
+            fresh_qubits=self.tile.fresh_qubits,
             scale=self.scale,
             tile_phases=len(self.records),
             table_bytes=len(self.chosen),
@@ -105,6 +106,7 @@ class Writer:
             "MASKS": max(len(self.masks), 1),
             "PHASES": 2 * len(self.records) * self.shape.amp_bytes,
             "TABLES": len(self.chosen),
+            "FRESH": int(bool(self.tile.fresh_qubits)),
         }
         names = ("kOffsetIn", "kOffsetOut", "kRecords", "kTables")
         numbers = {f"unsigned {name}": at for name, at in zip(names, tables, strict=True)} | {

@@ -246,6 +246,7 @@ class TilePass:
         zero_qubits: qubits outside the tile that still are |0>: tiles where one of them reads 1 hold only zeros.
         one_qubits: qubits outside the tile that still are |1>; an engine may leave out what holds only zeros.
         swaps: pairs of ``qubits`` that change places at the store, which costs nothing there; no qubit twice.
+        fresh_qubits: qubits of the tile that are |0>: an engine need not read what holds only zeros.
     """
 
     qubits: tuple[int, ...]
@@ -255,6 +256,7 @@ class TilePass:
     prediction: Prediction = field(default_factory=Prediction)
     reason: str = ""
     swaps: tuple[tuple[int, int], ...] = ()
+    fresh_qubits: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,11 +302,18 @@ class Relabel:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Prepare:
-    """Writes a product state: qubit q holds ``factors[q, 0]|0> + factors[q, 1]|1>``; complex128 ``(num_qubits, 2)``."""
+    """Writes a product state: qubit q holds ``factors[q, 0]|0> + factors[q, 1]|1>``.
+
+    Attributes:
+        factors: complex128 ``(num_qubits, 2)``.
+        alone: it is |0...0> but for a factor, and no step that follows reads amplitudes that are known to be 0: an
+            engine whose passes keep to their ``zero_qubits`` and ``fresh_qubits`` need write no other amplitude.
+    """
 
     factors: ComplexArray
     prediction: Prediction = field(default_factory=Prediction)
     reason: str = ""
+    alone: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)

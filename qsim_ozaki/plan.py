@@ -118,10 +118,7 @@ def plan(
     fused = fuse(relabelled, num_qubits, options.max_fused_qubits)
     moved = order_swaps(final) if options.restore_order else []
     starts = _starts(fused, num_qubits, device, options)
-    passes, place = min(
-        (_planned(start, moved, device, options) for start in starts),
-        key=lambda planned: sum(step.prediction.seconds for step in planned[0]),
-    )
+    passes, place = min((_planned(start, moved, device, options) for start in starts), key=_seconds)
     steps += passes
     final = tuple(place[q] for q in (range(num_qubits) if options.restore_order else final))
     prediction = total(step.prediction for step in steps)
@@ -150,10 +147,9 @@ def _starts(ops: OpList, num_qubits: int, device: Device, options: PlanOptions) 
     starts = []
     for basis_states_only in (False, True):
         prepare, left, live, ones = absorb_product(ops, num_qubits, basis_states_only)
-        used = Footprint(num_qubits, options.precision, live, ones, live.bit_count(), pages=0)
-        prediction = predict_prepare(
-            num_qubits, live.bit_count(), options.precision, device, used.extent(0).fresh_bytes
-        )
+        used = Footprint(num_qubits, options.precision, live, ones, live.bit_count(), 0, device.skips_zeros)
+        fresh = used.extent(0).fresh_bytes
+        prediction = predict_prepare(num_qubits, live.bit_count(), options.precision, device, fresh)
         starts.append(
             _Start(replace(prepare, prediction=prediction, reason="one write of a product state"), left, used)
         )
@@ -173,19 +169,18 @@ def _planned(
     ops = OpList.of(split_pairs(start.ops, n)) if device.splits_pairs else start.ops
     if moved:
         ops = OpList.of([*ops, *moved])
-    planned = [_in_parts([ops], replace(start.used), device, options)]
+    planned = [_in_parts([ops], start, device, options)]
     if not start.used.live and n > device.tile_for(options.precision):
-        seconds = sum(step.prediction.seconds for step in planned[0][0])
-        ways = late.parts(ops, n, device.line_for(options.precision), seconds)
-        planned += [_in_parts(way, replace(start.used), device, options) for way in ways]
-    passes, place = min(planned, key=lambda planned: sum(step.prediction.seconds for step in planned[0]))
-    return [*([start.prepare] if start.prepare else []), *passes], place
+        ways = late.parts(ops, n, device.line_for(options.precision), _seconds(planned[0]))
+        planned += [_in_parts(way, start, device, options) for way in ways]
+    return min(planned, key=_seconds)
 
 
 def _in_parts(
-    parts: Sequence[OpList], used: Footprint, device: Device, options: PlanOptions
+    parts: Sequence[OpList], start: _Start, device: Device, options: PlanOptions
 ) -> tuple[list[Step], tuple[int, ...]]:
-    """Passes of one part after the other, and where each physical qubit is after them."""
+    """Steps of one part after the other from ``start`` on, and where each physical qubit is after them."""
+    used = replace(start.used)
     steps: list[Step] = []
     place = tuple(range(used.num_qubits))
     for part in parts:
@@ -193,7 +188,27 @@ def _in_parts(
         passes, after = choose_passes(ops, used, device, options)
         steps += passes
         place = tuple(after[p] for p in place)
-    return steps, place
+    prepare = start.prepare
+    if prepare and device.skips_zeros and not start.used.live | start.used.ones and _need_no_zeros(steps):
+        prediction = Prediction(device.launch_seconds, bound_by="launch")
+        prepare = replace(
+            prepare, prediction=prediction, reason="one amplitude, others when a pass comes to them", alone=True
+        )
+    return [*([prepare] if prepare else []), *steps], place
+
+
+def _need_no_zeros(steps: Sequence[Step]) -> bool:
+    """Whether tile passes from |0...0> on write every amplitude before another step comes."""
+    for step in steps:
+        if not isinstance(step, TilePass):
+            return False
+        if not step.zero_qubits:
+            return True
+    return False
+
+
+def _seconds(planned: tuple[Sequence[Step], object]) -> float:
+    return sum(step.prediction.seconds for step in planned[0])
 
 
 def _relabel(start: Sequence[int], final: Sequence[int]) -> Relabel:
@@ -289,8 +304,9 @@ class _Passes:
             return
         tile = self.filled(tile)
         zeros, ones = self.used.fixed_qubits(tile)
+        fresh = tuple(q for q in range(self.used.num_qubits) if (tile & ~self.used.live & ~self.used.ones) >> q & 1)
         prediction = self.predict(tile, ops)
-        if not zeros and not ones and not swaps and ops.native.only_hadamards():
+        if not zeros and not ones and not fresh and not swaps and ops.native.only_hadamards():
             targets = tuple(sorted(op.targets[0] for op in ops))
             self.steps.append(HadamardPass(targets, prediction, "only Hadamards: additions, one scale"))
         else:
@@ -298,7 +314,7 @@ class _Passes:
             reason = f"{len(ops)} ops fit a tile of {len(qubits)} qubits"
             if swaps:
                 reason += f", stored with {', '.join(str(p) for _, p in swaps)} lowest"
-            self.steps.append(TilePass(qubits, ops, zeros, ones, prediction, reason, swaps))
+            self.steps.append(TilePass(qubits, ops, zeros, ones, prediction, reason, swaps, fresh))
         self.used.mix(ops.native.mixed_mask(), ops.native.spread())
         self.used.swap(swaps)
 

@@ -26,6 +26,10 @@ int main(int, char** argv) {
 """
 REPLACED = (
     (r'asm volatile\("cp\.async\.(commit|wait)_group[^"]*"[^;]*;', ""),
+    (
+        r'asm volatile\("cp\.async\.c[^;]*?;"[^;]*nothing[^;]*;',
+        "if (nothing) std::memset(shared, 0, sizeof *from); else std::memcpy(shared, from, sizeof *from);",
+    ),
     (r'asm volatile\("cp\.async\.c[^;]*?;"[^;]*;', "std::memcpy(shared, from, sizeof *from);"),
     (r'asm volatile\("cp\.async\.wait_all;"[^;]*;', ""),
     (r'asm volatile\(\s*"mma\.sync[^;]*;"[^;]*;', "warp_mma(c, a, b);"),

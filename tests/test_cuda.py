@@ -63,6 +63,23 @@ def test_zero_qubits_leave_out_tiles(rng):
     assert np.linalg.norm(tile_twin.run(program, state, "double") - reference(state, ops)) <= tolerance(10)
 
 
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_fresh_qubits_are_zero_whatever_memory_holds(rng, precision):
+    num_qubits, zeros, fresh = 14, (9, 13), (2, 12)
+    unread = sum(1 << q for q in (*zeros, *fresh))
+    state = random_state(rng, num_qubits)
+    state[np.arange(state.size) & unread != 0] = 0
+    ops = tuple(random_op(rng, num_qubits, (2, 5, 7, 12)) for _ in range(10))
+    expected = reference(state, ops)
+    garbage = state.astype(np.complex128 if precision == "double" else np.complex64)
+    garbage[np.arange(state.size) & unread != 0] = np.nan
+    tile = cuda_layout.Tile((2, 5, 7, 12), zeros, (), fresh)
+    program = cuda_program.compile_tile(tile, ops, num_qubits, precision)
+    got = tile_twin.run(program, garbage, precision)
+    got[np.arange(state.size) & sum(1 << q for q in program.zero_qubits) != 0] = 0
+    assert np.linalg.norm(got - expected) <= tolerance(10, precision)
+
+
 def test_qft_phases_become_runs(rng):
     """The angles of a QFT double from qubit to qubit: one product per target instead of one term per pair."""
     n = 14

@@ -193,6 +193,28 @@ def test_a_heavy_pass_is_cut_and_zero_qubits_leave_out_tiles(tmp_path, rng, monk
     check(programs, [*ops, *swap_ops(swaps)], state, "double", tmp_path)
 
 
+@needs_compiler
+@pytest.mark.parametrize("precision", ["double", "single"])
+def test_fresh_qubits_are_zero_whatever_memory_holds(tmp_path, rng, precision, monkeypatch):
+    """In registers and in lanes, of a pass that is cut: its second part reads what the first wrote."""
+    monkeypatch.setitem(cuda_straight.MAX_INSTRUCTIONS, precision, 1500)
+    n, tile = 15, tuple(range(3, 15)) if precision == "double" else tuple(range(2, 15))
+    fresh = (tile[0], tile[4], tile[-1])
+    unread = sum(1 << q for q in fresh)
+    state = random_state(rng, n)
+    state[np.arange(state.size) & unread != 0] = 0
+    ops = list(brick(rng, tile, 4))
+    programs = cuda_straight.straight(Tile(tile, (), (), fresh), ops, n, precision)
+    assert len(programs) > 1
+    assert [p.fresh_qubits for p in programs] == [fresh, *[()] * (len(programs) - 1)]
+    expected = reference(state, ops)
+    state[np.arange(state.size) & unread != 0] = np.nan
+    for number, program in enumerate(programs):
+        (tmp_path / str(number)).mkdir()
+        state = straight_host.run(program, state, precision, tmp_path / str(number))
+    assert np.linalg.norm(state - expected) <= tolerance(len(ops), precision)
+
+
 @pytest.mark.parametrize("pairs", [False, True])
 def test_equal_structure_is_equal_source(rng, pairs):
     """Angles, matrices and the tile's place are arguments: a sweep compiles nothing."""

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import tile_twin
 from devices import DEVICE, H200
 from random_ops import random_op, swap_ops
 from reference import apply_ops, tolerance, zero_state
@@ -11,6 +12,8 @@ from reference import apply_ops, tolerance, zero_state
 from qsim_ozaki import late
 from qsim_ozaki.circuits import build
 from qsim_ozaki.cpu import create
+from qsim_ozaki.cuda_layout import Tile
+from qsim_ozaki.cuda_program import compile_tile
 from qsim_ozaki.lower import lower
 from qsim_ozaki.op_list import OpList
 from qsim_ozaki.ops import Kind, Op, Relabel, TilePass
@@ -87,6 +90,30 @@ def test_plans_in_parts_give_the_state(rng, precision, moves):
         expected = apply_ops(zero_state(num_qubits), ops)
         assert np.linalg.norm(engine.vector(register)[place] - expected) <= tolerance(len(ops), precision)
     assert smaller
+
+
+@pytest.mark.parametrize("moves", [False, True])
+def test_plans_on_memory_that_holds_no_zeros(rng, moves):
+    """As a GPU does it: one amplitude is written, and each pass writes what it does not read."""
+    device = replace(H200, tile_qubits=7, moves_qubits=moves, bandwidth_bytes_per_s=1e5)
+    alone = 0
+    for num_qubits in (13, 14, 15):
+        ops = brick(rng, num_qubits, int(rng.integers(2, 7)))
+        made = plan(ops, num_qubits, device, PlanOptions(from_zero=True))
+        prepare, *passes = (step for step in made.steps if not isinstance(step, Relabel))
+        alone += prepare.alone
+        if not prepare.alone:
+            continue
+        state = np.full(1 << num_qubits, np.nan, complex)
+        state[0] = prepare.factors[:, 0].prod()
+        for step in passes:
+            tile = Tile(step.qubits, step.zero_qubits, step.swaps, step.fresh_qubits)
+            state = tile_twin.run(compile_tile(tile, step.ops, num_qubits, "double"), state, "double")
+        index = np.arange(1 << num_qubits)
+        place = sum(((index >> q) & 1) << p for q, p in enumerate(made.final_position))
+        expected = apply_ops(zero_state(num_qubits), ops)
+        assert np.linalg.norm(state[place] - expected) <= tolerance(len(ops))
+    assert alone
 
 
 def test_early_passes_of_a_shallow_chain_touch_little():

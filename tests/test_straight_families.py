@@ -28,7 +28,7 @@ def heaviest(name, precision, architecture):
     programs = []
     for step in plan(ops, NUM_QUBITS, H200, PlanOptions(precision=precision)).steps:
         if isinstance(step, TilePass):
-            tile = Tile(step.qubits, step.zero_qubits, step.swaps)
+            tile = Tile(step.qubits, step.zero_qubits, step.swaps, step.fresh_qubits)
             try:
                 pairs = cuda_straight.has_pairs(architecture, precision)
                 programs += cuda_straight.straight(tile, step.ops, NUM_QUBITS, precision, pairs)

@@ -49,7 +49,8 @@ class _Twin:
 
     def run(self, state, tile_base):
         self.layout(self.program.load_layout, tile_base)
-        a = state[self.index]
+        fresh = sum(1 << q for q in self.program.fresh_qubits)
+        a = np.where(self.index & fresh, 0, state[self.index])
         shared = np.full((len(tile_base), self.slot.size), np.nan, a.dtype)
         pc = self.program.first_op
         while True:

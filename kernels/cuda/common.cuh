@@ -87,6 +87,13 @@ __device__ __forceinline__ void copy_async(void* shared, const double2* from) {
 __device__ __forceinline__ void copy_async(void* shared, const float2* from) {
     asm volatile("cp.async.ca.shared.global [%0], [%1], 8;" ::"r"((unsigned)__cvta_generic_to_shared(shared)), "l"(from) : "memory");
 }
+// The same, but zeros where `nothing` holds: memory is not read then.
+__device__ __forceinline__ void copy_async_unless(bool nothing, void* shared, const double2* from) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"((unsigned)__cvta_generic_to_shared(shared)), "l"(from), "r"(nothing ? 0 : 16) : "memory");
+}
+__device__ __forceinline__ void copy_async_unless(bool nothing, void* shared, const float2* from) {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"((unsigned)__cvta_generic_to_shared(shared)), "l"(from), "r"(nothing ? 0 : 8) : "memory");
+}
 
 __device__ __forceinline__ void wait_async() { asm volatile("cp.async.wait_all;" ::: "memory"); }
 

@@ -68,13 +68,14 @@ __device__ __forceinline__ void matrix_all(amp_t (&a)[kAmps], const index_t* pro
 }
 
 // Copies the thread's amplitudes of a tile from the state to its own slots, behind the arithmetic of the tile before.
-__device__ __forceinline__ void fetch_tile(const amp_t* state, const index_t* program, const Place& place, char* shared) {
+// Amplitudes where a qubit of `fresh` reads 1 are 0, whatever memory holds.
+__device__ __forceinline__ void fetch_tile(const amp_t* state, const index_t* program, const Place& place, index_t fresh, char* shared) {
     unsigned mask[kRegisterQubits];
     slot_masks(program, place.layout, mask);
     const amp_t* from = state + place.base;
 #pragma unroll
     for (int i = 0; i < kAmps; ++i) {
-        copy_async(shared + slot_of(mask, place.slot, gray(i)), from);
+        copy_async_unless(((index_t)(from - state) & fresh) != 0, shared + slot_of(mask, place.slot, gray(i)), from);
         if (i < kAmps - 1) from = hidden(from + gray_step(program + place.layout, i));
     }
 }
@@ -82,6 +83,7 @@ __device__ __forceinline__ void fetch_tile(const amp_t* state, const index_t* pr
 struct Geometry {
     index_t num_tiles;
     index_t tile_mask;  // basis-state bits of the tile's qubits
+    index_t fresh;      // those of qubits of it that are |0>
     unsigned load_layout;
     unsigned first_op;
     double scale;  // product of the factors that rotations left out
@@ -93,7 +95,7 @@ tile_exec(amp_t* __restrict__ state, const index_t* __restrict__ program, const 
     extern __shared__ __align__(16) char shared[];
     amp_t a[kAmps];
     Place place = enter(program, geometry.load_layout, spread(blockIdx.x, geometry.runs));
-    fetch_tile(state, program, place, shared);
+    fetch_tile(state, program, place, geometry.fresh, shared);
     for (index_t tile = blockIdx.x; tile < geometry.num_tiles; tile += gridDim.x) {
         wait_async();
         get(a, program, place, shared);  // each thread reads what it copied itself: no barrier
@@ -114,7 +116,7 @@ tile_exec(amp_t* __restrict__ state, const index_t* __restrict__ program, const 
                     __syncthreads();  // others may still read what the last exchange brought
                     if (tile + gridDim.x < geometry.num_tiles) {
                         const Place first = enter(program, geometry.load_layout, spread(tile + gridDim.x, geometry.runs));
-                        fetch_tile(state, program, first, shared);
+                        fetch_tile(state, program, first, geometry.fresh, shared);
                     }
                     break;
                 case kPermute:

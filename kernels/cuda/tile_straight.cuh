@@ -2,7 +2,7 @@
 // A generated source (cuda_source.py) defines the macros, includes this file and spells out one pass in a struct Body.
 // Macros     QSIM_TILE tile qubits; QSIM_CONSTANTS, QSIM_MASKS sizes of the arguments; QSIM_PHASES bytes of phases of two tiles' numbers;
 //            QSIM_TABLES bytes of tables that outer bits choose from; QSIM_ROOM bytes of shared memory; QSIM_BLOCKS blocks that share
-//            a processor
+//            a processor; QSIM_FRESH whether some of the tile's qubits are |0>
 // Body       In, Out layouts of load and store; kOffsetIn, kOffsetOut, kRecords, kTables word indices in the tables; kTilePhases;
 //            kScaled; run(a, tile, args), which returns the thread's offset at the store
 // Arrays     state amp_t[2^n] in/out; tables uint64 words: offsets per thread, matrices, phases per thread, records of tile phases;
@@ -26,7 +26,8 @@ struct Args {
     index_t stride_in[kRegisterQubits];   // of the register qubits at the load and at the store
     index_t stride_out[kRegisterQubits];
     index_t mask[QSIM_MASKS];
-    double scale;  // product of the factors that rotations left out
+    index_t fresh;  // qubits of the tile that are |0>: amplitudes where one reads 1 are 0, whatever memory holds
+    double scale;   // product of the factors that rotations left out
     Runs runs;     // the tile's qubits as runs of consecutive positions
     real_t value[QSIM_CONSTANTS];  // operands straight from constant memory: through shared memory they cost its bandwidth
 };
@@ -110,7 +111,11 @@ __device__ __forceinline__ void fetch(const amp_t* state, index_t offset, char* 
     const unsigned slot = slot_of_thread<typename Body::In>();
 #pragma unroll
     for (int i = 0; i < kLast; ++i) {
-        if (i >= kFirst) copy_async(waiting_place<typename Body::In>(shared, slot, i), from);
+        if (i >= kFirst) {
+            char* to = waiting_place<typename Body::In>(shared, slot, i);
+            if constexpr (QSIM_FRESH) copy_async_unless(((index_t)(from - state) & args.fresh) != 0, to, from);
+            else copy_async(to, from);
+        }
         if (i < kLast - 1) from += step(args.stride_in, i);
     }
 }
