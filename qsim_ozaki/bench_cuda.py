@@ -36,7 +36,8 @@ from qsim_ozaki.plan import PlanOptions, plan
 BLOCKS = "blocks"  # the family that is no circuit: one matrix on some qubits
 BLOCK_SIZES = (5, 6, 7, 8, 9, 10)
 BLOCK_QUBITS = 28  # of the state, at most: passes are long enough to be timed
-FROM_ZERO = ("hadamard",)  # families that are run from |0...0> too: a plan writes a product state
+FROM_ZERO = ("hadamard",)  # families that are run from |0...0> too, at every width: a plan writes a product state
+FROM_ZERO_QUBITS = 24  # width from which all are: passes over part of a state are shorter than passes over all of it
 FAMILIES = (
     *("hadamard", "qft", "hadamard_layers", "random_u_cz", "trotter_ising", "efficient_su2", "quantum_volume"),
     BLOCKS,
@@ -147,7 +148,8 @@ class CudaBench:
         out = []
         for family in self.options.families:
             if family != BLOCKS:
-                out += [family, f"{family} from zero"] if family in FROM_ZERO else [family]
+                both = family in FROM_ZERO or group.num_qubits >= FROM_ZERO_QUBITS
+                out += [family, f"{family} from zero"] if both else [family]
         return out
 
     def room(self, group: Group) -> tuple[str, bool, str]:

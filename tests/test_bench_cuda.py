@@ -144,6 +144,17 @@ def test_what_does_not_fit_says_how_much_it_needs(monkeypatch):
     assert row.timings[0].note == "left out: a state needs 7.63e-06 GiB; NVIDIA H200 has 0 GiB for it"
 
 
+def test_wide_circuits_are_run_from_zero_too(monkeypatch):
+    """As users run them: the planner knows where the state is 0."""
+    fake_gpu.install(monkeypatch, ex=fake_gpu.Ex())
+    monkeypatch.setattr("qsim_ozaki.bench_cuda.FROM_ZERO_QUBITS", 9)
+    report = measure(few(families=("qft", "trotter_ising"), qubits=(9, 8)))
+    names = [(row.family, row.num_qubits) for row in report.rows]
+    wide = ("qft", "qft from zero", "trotter_ising", "trotter_ising from zero")
+    assert names == [*((name, 9) for name in wide), ("qft", 8), ("trotter_ising", 8)]
+    assert all(row.timings[0].error < 1e-13 for row in report.rows)
+
+
 def test_time_that_is_over_leaves_rows_out(monkeypatch):
     fake_gpu.install(monkeypatch, ex=fake_gpu.Ex())
     clock = iter([0.0, *[1.0] * 6, *[100.0] * 1000])
