@@ -26,9 +26,14 @@ def pytest_configure(config):
         gpu = select("cuda")
     except EngineError:
         return  # tests are skipped with the reason
-    wanted = [(name, instance) for name, row in jit.KERNELS.items() for instance in row.instances]
-    jit.cache_all(wanted + ozaki_forms.kernels(), gpu.architecture)
+    jit.cache_all(kernels(), gpu.architecture)
     gpu.device()
+
+
+def kernels():
+    """Names and instances that tests on a GPU take."""
+    yield from ((name, instance) for name, row in jit.KERNELS.items() for instance in row.instances)
+    yield from ozaki_forms.kernels()
 
 
 @pytest.fixture

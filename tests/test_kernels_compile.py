@@ -2,6 +2,7 @@
 
 import re
 
+import conftest
 import pytest
 
 from qsim_ozaki import jit
@@ -23,6 +24,11 @@ def test_compiles_without_spills(name, instance, architecture):
     found = re.findall(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads", cubin.log)
     assert found, cubin.log
     assert set(found) == {("0", "0", "0")}, cubin.log
+
+
+def test_what_gpu_tests_compile_first_is_in_the_table():
+    names = {name for name, _ in conftest.kernels()}
+    assert {"ozaki_wgmma", "ozaki_finish", "dense_block", "tile_exec"} <= names <= set(jit.KERNELS)
 
 
 def test_a_compile_error_shows_numbered_source(tmp_path, monkeypatch):
