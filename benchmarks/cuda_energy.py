@@ -26,6 +26,7 @@ void activity(double* out, const double* in, double* clock_ghz, int turns, doubl
     SETUP
     const unsigned long long begin = nanoseconds();
     const long long cycles = clock64();
+#pragma unroll 1
     for (int turn = 0; turn < turns; ++turn) { BODY }
     if (threadIdx.x == 0 && blockIdx.x == 0) *clock_ghz = double(clock64() - cycles) / double(nanoseconds() - begin);
     out[threadIdx.x + 256 * blockIdx.x] = RESULT;
@@ -41,7 +42,7 @@ for (int i = 0; i < 16; ++i) a[i] = {in[threadIdx.x + 256 * i], in[threadIdx.x +
 """
 AMPS_SUM = " + ".join(f"a[{i}].x + a[{i}].y" for i in range(16))
 PRODUCT = """
-for (int j = 0; j < 8; ++j) {
+for (int j = 0; j < 4; ++j) {
     double c[4] = {};
     asm volatile("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 {%0,%1,%2,%3},{%4,%5,%6,%7},{%8,%9},{%0,%1,%2,%3};"
         : "+d"(c[0]), "+d"(c[1]), "+d"(c[2]), "+d"(c[3])
@@ -115,7 +116,7 @@ def activities(lanes):
     yield "FMA", Activity("instruction x lane", 512, SCALARS, shears("fma"), SUM)
     yield "addition", Activity("instruction x lane", 512, SCALARS + others, shears("add"), SUM)
     yield "multiplication", Activity("instruction x lane", 512, SCALARS, shears("multiply"), SUM)
-    yield "tensor core m16n8k8", Activity("multiply-add", 256, AMPS + ROTATION, PRODUCT, AMPS_SUM, 0, rotation)
+    yield "tensor core m16n8k8", Activity("multiply-add", 128, AMPS + ROTATION, PRODUCT, AMPS_SUM, 0, rotation)
     yield "exchange", Activity("amplitude stored and loaded", 16, AMPS, EXCHANGE, AMPS_SUM, 1 << 16)
     yield "shuffle", Activity("32 bits of a lane", 64, AMPS, SHUFFLES, AMPS_SUM)
     yield "pass over memory", Activity("amplitude read and written", 2.0**29 / lanes, "", COPY, "0", 0, state)
