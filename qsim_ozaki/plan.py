@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -33,6 +34,10 @@ from qsim_ozaki.pairs import split_pairs
 
 SWAP_PERMUTATION = (0, 2, 1, 3)
 VECTOR_QUBITS = 2  # lowest qubits that a block works on whatever its targets: their amplitudes share a vector register
+SECONDS_PER_OP = 2e-6  # of planning once more (EPYC 9004, 2026-11)
+QUICK = 0.2  # effort of searches for passes that other ways to begin are compared with
+SEARCH_GAIN = 0.05  # share of a run's time that fewer passes save, where a longer search finds them
+NEAR = 1.02  # predictions as near as that cannot tell plans apart, passes can (benchmarks/h200_passes.md: each costs)
 MAX_QUBITS = 62  # a mask of qubits is one machine word; no memory holds so wide a state
 
 
@@ -118,7 +123,12 @@ def plan(
     fused = fuse(relabelled, num_qubits, options.max_fused_qubits)
     moved = order_swaps(final) if options.restore_order else []
     starts = _starts(fused, num_qubits, device, options)
-    passes, place = min((_planned(start, moved, device, options) for start in starts), key=_seconds)
+    way = min((_best_way(start, moved, device, options) for start in starts), key=_Way.seconds)
+    if way.seconds() * SEARCH_GAIN > SECONDS_PER_OP * sum(len(part) for part in way.parts):
+        again = _planned(way.start, way.parts, device, options, effort=1.0)
+        if again.seconds() < way.seconds() * NEAR:
+            way = again
+    passes, place = way.steps, way.place
     steps += passes
     final = tuple(place[q] for q in (range(num_qubits) if options.restore_order else final))
     prediction = total(step.prediction for step in steps)
@@ -158,10 +168,22 @@ def _starts(ops: OpList, num_qubits: int, device: Device, options: PlanOptions) 
     return starts
 
 
-def _planned(
-    start: _Start, moved: Sequence[Op], device: Device, options: PlanOptions
-) -> tuple[list[Step], tuple[int, ...]]:
-    """All steps from ``start`` on, with ``moved`` as the last operators, and where each physical qubit ends.
+@dataclass(frozen=True, slots=True, eq=False)
+class _Way:
+    """A start, the operators after it in parts, the steps that do both, and where each physical qubit is after them."""
+
+    start: _Start
+    parts: Sequence[OpList]
+    steps: Sequence[Step]
+    place: tuple[int, ...]
+
+    def seconds(self) -> float:
+        """Predicted for all steps."""
+        return sum(step.prediction.seconds for step in self.steps)
+
+
+def _best_way(start: _Start, moved: Sequence[Op], device: Device, options: PlanOptions) -> _Way:
+    """The best way from ``start`` on, with ``moved`` as the last operators.
 
     Where qubits are |0> at the start, the operators are also tried in parts that need more and more of them.
     """
@@ -169,32 +191,25 @@ def _planned(
     ops = OpList.of(split_pairs(start.ops, n)) if device.splits_pairs else start.ops
     if moved:
         ops = OpList.of([*ops, *moved])
-    planned = [_in_parts([ops], start, device, options)]
+    ways = [_planned(start, [ops], device, options)]
     if not start.used.live and n > device.tile_for(options.precision):
-        ways = late.parts(ops, n, device.line_for(options.precision), _seconds(planned[0]))
-        planned += [_in_parts(way, start, device, options) for way in ways]
-    return min(planned, key=_seconds)
+        parts = late.parts(ops, n, device.line_for(options.precision), ways[0].seconds())
+        ways += [_planned(start, way, device, options) for way in parts]
+    return min(ways, key=_Way.seconds)
 
 
-def _in_parts(
-    parts: Sequence[OpList], start: _Start, device: Device, options: PlanOptions
-) -> tuple[list[Step], tuple[int, ...]]:
-    """Steps of one part after the other from ``start`` on, and where each physical qubit is after them."""
-    used = replace(start.used)
-    steps: list[Step] = []
-    place = tuple(range(used.num_qubits))
-    for part in parts:
-        ops = part if place == tuple(range(len(place))) else OpList(part.native.relabel_swaps(list(place))[0])
-        passes, after = choose_passes(ops, used, device, options)
-        steps += passes
-        place = tuple(after[p] for p in place)
+def _planned(
+    start: _Start, parts: Sequence[OpList], device: Device, options: PlanOptions, *, effort: float = QUICK
+) -> _Way:
+    """The steps from ``start`` on with what follows in ``parts``."""
+    passes, place = choose_passes(parts, replace(start.used), device, options, effort=effort)
     prepare = start.prepare
-    if prepare and device.skips_zeros and not start.used.live | start.used.ones and _need_no_zeros(steps):
+    if prepare and device.skips_zeros and not start.used.live | start.used.ones and _need_no_zeros(passes):
         prediction = Prediction(device.launch_seconds, bound_by="launch")
         prepare = replace(
             prepare, prediction=prediction, reason="one amplitude, others when a pass comes to them", alone=True
         )
-    return [*([prepare] if prepare else []), *steps], place
+    return _Way(start, parts, [*([prepare] if prepare else []), *passes], place)
 
 
 def _need_no_zeros(steps: Sequence[Step]) -> bool:
@@ -205,10 +220,6 @@ def _need_no_zeros(steps: Sequence[Step]) -> bool:
         if not step.zero_qubits:
             return True
     return False
-
-
-def _seconds(planned: tuple[Sequence[Step], object]) -> float:
-    return sum(step.prediction.seconds for step in planned[0])
 
 
 def _relabel(start: Sequence[int], final: Sequence[int]) -> Relabel:
@@ -234,39 +245,39 @@ def order_swaps(final: Sequence[int]) -> list[Op]:
 
 
 def choose_passes(
-    ops: OpList, used: Footprint, device: Device, options: PlanOptions
+    parts: Sequence[OpList], used: Footprint, device: Device, options: PlanOptions, *, effort: float = QUICK
 ) -> tuple[list[Step], tuple[int, ...]]:
-    """Steps that cover ``ops``: tiles that take the most work first, large matrices apart.
+    """Steps that cover one part after the other: tiles that take the most work first, large matrices apart.
 
     Where the device can, passes bring those qubits to the lowest places that the next tile holds: a tile then is any
     set of qubits that shares a line's number of them with the tile before.
 
     Args:
-        ops: fused, on physical qubits.
+        parts: ops in order, fused, on physical qubits.
         used: the state before the first op; it is changed to that after the last.
         device: measured or made up.
         options: what was asked.
+        effort: 1 where passes are searched for as long as fewer may repay it; a share of that.
 
     Returns:
-        The steps, and for each physical qubit of ``ops`` the one where it is after them.
+        The steps, and for each physical qubit of ``parts`` the one where it is after them.
     """
     n = used.num_qubits
     line = min(device.line_for(options.precision), n)
-    tile = min(max(device.tile_for(options.precision), line + 1), n)
-    large = bool(ops.native.large_matrices(least_block_qubits(options.arithmetic)))
+    size = min(max(device.tile_for(options.precision), line + 1), n)
+    large = any(part.native.large_matrices(least_block_qubits(options.arithmetic)) for part in parts)
     moves = device.moves_qubits and not large and not options.restore_order
-    seconds = 2 * state_bytes(n, options.precision) / device.bandwidth_bytes_per_s
-    chosen = ops.native.search_tiles(n, tile, (1 << line) - 1, seconds, moves)
-    passes = _Passes(used, tile, device, options)
-    place = tuple(range(n))
-    for (mask, _, members), after in zip(chosen, [*chosen[1:], None], strict=False):
-        if place != tuple(range(n)):
-            moved, place = members.relabel_swaps(list(place))
-            mask, members = _placed(mask, place), moved
-        swaps = _line_swaps(_placed(after[1], place), line) if after and moves else ()
-        passes.add(mask, OpList(members), swaps)
-        place = tuple(dict([*swaps, *((q, p) for p, q in swaps)]).get(p, p) for p in place)
-    return passes.steps, place
+    chosen: list[tuple[int, int, Any]] = []  # tile, its qubits at the lowest places, ops
+    before = held = (1 << line) - 1
+    live = used.live
+    for part in parts:
+        live |= part.native.mixed_mask()
+        seconds = effort * 2 * state_bytes(live.bit_count(), options.precision) / device.bandwidth_bytes_per_s
+        chosen += part.native.search_tiles(n, size, held, seconds, moves, before)
+        if moves and chosen:
+            before, held, _ = chosen[-1]
+    passes = _Passes(used, size, device, options)
+    return passes.steps, passes.take(chosen, line if moves else 0)
 
 
 def _placed(mask: int, place: Sequence[int]) -> int:
@@ -289,6 +300,25 @@ class _Passes:
         self.device = device
         self.options = options
         self.steps: list[Step] = []
+
+    def take(self, chosen: Sequence[tuple[int, int, Any]], moved: int) -> tuple[int, ...]:
+        """The passes ``chosen``: their tiles, the qubits of these at the lowest places, their ops.
+
+        Each but the last stores the next one's lowest qubits there, where ``moved`` of them may move.
+
+        Returns:
+            Where each qubit is in the end.
+        """
+        start = place = tuple(range(self.used.num_qubits))
+        for (_, low, members), after in zip(chosen, [*chosen[1:], None], strict=False):
+            following = after[1] if after and moved else 0
+            tile = members.mixed_mask() | low | following  # what else was in it may be any qubits
+            if place != start:
+                tile, (members, place) = _placed(tile, place), members.relabel_swaps(list(place))
+            swaps = _line_swaps(_placed(following, place), moved) if following else ()
+            self.add(tile, OpList(members), swaps)
+            place = tuple(dict([*swaps, *((q, p) for p, q in swaps)]).get(p, p) for p in place)
+        return tuple(place)
 
     def add(self, tile: int, ops: OpList, swaps: tuple[tuple[int, int], ...]) -> None:
         """One pass with ``ops``, or several where matrices among them are large enough to be steps of their own."""

@@ -126,9 +126,9 @@ OpList filled(const OpList& ops, ComplexIn row) {
 }
 
 std::vector<std::tuple<index_t, index_t, OpList>> chosen(const OpList& ops, int num_qubits, int tile_qubits, index_t line,
-                                                         double pass_seconds, bool moves) {
+                                                         double pass_seconds, bool moves, index_t before) {
     std::vector<std::tuple<index_t, index_t, OpList>> out;
-    for (const TileChoice& choice : search_tiles(ops, num_qubits, {tile_qubits, line, pass_seconds, moves})) {
+    for (const TileChoice& choice : search_tiles(ops, num_qubits, {tile_qubits, line, pass_seconds, moves, before})) {
         OpList members;
         for (const std::int64_t k : choice.members) members.append(ops, ops[k]);
         out.emplace_back(choice.tile, choice.line, std::move(members));
@@ -226,7 +226,7 @@ void bind_ops(nb::module_& m) {
         }, "num_qubits"_a, "basis_states_only"_a = false)
         .def("split_live", &split_live, "live"_a)
         .def("late_qubits", &late_qubits, "qubits"_a, "count"_a, nb::call_guard<nb::gil_scoped_release>())
-        .def("search_tiles", &chosen, "num_qubits"_a, "tile_qubits"_a, "line"_a, "pass_seconds"_a = 0.0, "moves"_a = false,
+        .def("search_tiles", &chosen, "num_qubits"_a, "tile_qubits"_a, "line"_a, "pass_seconds"_a = 0.0, "moves"_a = false, "before"_a = 0,
              nb::call_guard<nb::gil_scoped_release>())
         .def("work", [](const OpList& ops) {
             const TileWork work = tile_work(ops);

@@ -4,64 +4,26 @@
 #include <algorithm>
 #include <random>
 
+#include "pass_search.hpp"
+
 namespace qsim {
 
 namespace {
 
 constexpr int kRandomSeeds = 12;
-constexpr double kDiagonalWeight = 0.01;  // a diagonal fits any tile: it only breaks ties between them
-constexpr std::size_t kBeam = 8;
-constexpr double kSecondsPerItem = 2.5e-9;  // of looking at one item (EPYC 9004, 2026-11)
-constexpr double kShareOfRun = 0.1;         // of the time of all passes that a search for fewer may take
-
-struct Item {
-    index_t mixed, used;
-    std::int64_t number;
-    double weight;
-};
-
-struct Scan {
-    index_t all;
-    int num_qubits, tile_qubits;
-    index_t line;  // the lowest qubits at the start
-    bool moves;    // a pass may bring others of its tile there
-
-    bool fits(index_t tile, index_t previous) const {
-        return __builtin_popcountll(tile) <= tile_qubits && __builtin_popcountll(tile & ~previous) <= tile_qubits - __builtin_popcountll(line);
-    }
-
-    // Takes what may act inside a tile grown from `tile`, of `count` items from `items` on; returns its weight. The tile shares as
-    // many qubits as a line has with `previous`: with the tile before, or with the line itself where nothing moves. Where `taken`
-    // is given, appends there for each item that was looked at whether it is taken.
-    double close(const Item* items, std::size_t count, index_t previous, index_t& tile, std::vector<char>* taken,
-                 std::size_t* looked_at) const {
-        index_t blocked = 0, blocked_mix = 0;
-        double weight = 0;
-        std::size_t k = 0;
-        for (; k < count && blocked != all; ++k) {
-            const Item& item = items[k];
-            bool takes = !(item.used & blocked) && !(item.mixed & blocked_mix);
-            if (takes && (item.mixed & ~tile)) {
-                takes = fits(tile | item.mixed, previous);
-                if (takes) tile |= item.mixed;
-            }
-            if (takes) weight += item.weight;
-            else blocked |= item.mixed, blocked_mix |= item.used;
-            if (taken) taken->push_back(takes);
-        }
-        *looked_at += k;
-        return weight;
-    }
-};
+constexpr double kDiagonalWeight = 0.01;    // a diagonal fits any tile: it only breaks ties between them
+constexpr double kSecondsPerItem = 2e-9;    // of looking at one item (EPYC 9004, 2026-11)
+constexpr double kShareOfRun = 0.06;        // of the time of all passes that a search for fewer may take
+constexpr double kLongestSeconds = 0.05;    // of such a search
 
 // Where to start growing: nothing, every window of neighbouring qubits, random subsets.
 std::vector<index_t> seeds(const Scan& scan, index_t previous, std::mt19937_64& random) {
-    const index_t begin = scan.moves ? 0 : scan.line;
+    const index_t begin = scan.fixed();
     std::vector<index_t> out{begin};
-    const int room = scan.tile_qubits - __builtin_popcountll(begin);
+    const int room = scan.tile_qubits - count_of(begin);
     const auto grow = [&](index_t tile, int q, int limit) {
         const index_t grown = tile | index_t{1} << q;
-        return __builtin_popcountll(grown) <= limit && scan.fits(grown, previous) ? grown : tile;
+        return count_of(grown) <= limit && scan.fits(grown, previous) ? grown : tile;
     };
     for (int width : {room, room / 2})
         for (int first = 0; width > 0 && first + width <= scan.num_qubits; ++first) {
@@ -84,45 +46,39 @@ std::vector<index_t> seeds(const Scan& scan, index_t previous, std::mt19937_64& 
 index_t lowest(index_t mask, int count, index_t first) {
     index_t out = 0;
     for (index_t part : {mask & first, mask & ~first})
-        for (; part && __builtin_popcountll(out) < count; part &= part - 1) out |= part & -part;
+        for (; part && count_of(out) < count; part &= part - 1) out |= part & -part;
     return out;
 }
 
-// The tile with as many qubits of `previous` as a line has.
-index_t with_line(index_t tile, index_t previous, index_t line) {
-    while (__builtin_popcountll(tile & previous) < __builtin_popcountll(line)) {
-        const index_t others = previous & ~tile, wanted = others & line ? others & line : others;
-        tile |= wanted & -wanted;
+// Says for each pass which qubits of its tile are the lowest meanwhile: those of the pass before, or others that both tiles hold.
+void place_lines(std::vector<TileChoice>& passes, const Scan& scan) {
+    index_t before = scan.before, line = scan.line;
+    for (TileChoice& pass : passes) {
+        if (scan.moves) line = lowest(pass.tile & before, count_of(line), line);
+        pass.line = line;
+        before = pass.tile;
     }
-    return tile;
 }
 
-// Passes over all of `items`: with the `given` tiles first, then each with the tile under which the most work may act.
-// `looked_at` counts the items that the search looked at.
-std::vector<TileChoice> passes_of(std::vector<Item> items, const Scan& scan, const std::vector<index_t>& given, std::size_t& looked_at) {
-    const bool whole = scan.tile_qubits >= scan.num_qubits;
-    std::mt19937_64 random(7);  // fixed: a plan is a pure function of its input
+// What scans looked at.
+struct Looked {
+    std::size_t items = 0, scans = 0;
+};
+
+// Passes over all of `items`, each grown from the tile that choose(items left, their count, tile before, number of the pass) gives.
+template <class Choose>
+std::vector<TileChoice> passes_by(std::vector<Item> items, const Scan& scan, Choose choose) {
     std::vector<TileChoice> passes;
     std::vector<char> taken;
-    index_t previous = scan.line, line = scan.line;
+    std::size_t looked_at = 0;
+    index_t previous = scan.before;
     for (std::size_t begin = 0; begin < items.size();) {
         const Item* from = items.data() + begin;
         const std::size_t count = items.size() - begin;
-        TileChoice best{};
-        if (passes.size() < given.size()) {
-            best.tile = given[passes.size()];
-        } else {
-            double best_weight = -1;
-            for (index_t seed : whole ? std::vector<index_t>{scan.all} : seeds(scan, previous, random)) {
-                index_t tile = seed;
-                const double weight = scan.close(from, count, previous, tile, nullptr, &looked_at);
-                if (weight > best_weight) best_weight = weight, best.tile = seed;
-            }
-        }
+        TileChoice best{choose(from, count, previous, passes.size()), 0, {}};
         taken.clear();
-        index_t grown = best.tile;
-        scan.close(from, count, previous, grown, &taken, &looked_at);
-        best.tile = scan.moves ? with_line(grown, previous, line) : grown;
+        scan.close(from, count, previous, best.tile, 0, &taken, looked_at);
+        if (scan.moves) best.tile = with_line(best.tile, previous, scan.line);
         if (std::find(taken.begin(), taken.end(), 1) == taken.end()) {  // wider than any tile: a pass of its own
             taken[0] = 1;
             best.tile = scan.line | from->mixed;
@@ -134,97 +90,77 @@ std::vector<TileChoice> passes_of(std::vector<Item> items, const Scan& scan, con
         }
         std::reverse(best.members.begin(), best.members.end());
         begin = kept;
-        line = best.line = lowest(best.tile & previous, __builtin_popcountll(scan.line), line);
         if (scan.moves) previous = best.tile;
         passes.push_back(std::move(best));
     }
+    place_lines(passes, scan);
     return passes;
 }
 
-// What is left after some passes.
-struct Branch {
-    std::vector<Item> left;
-    std::vector<index_t> tiles;
-    index_t previous = 0;
-    double done = 0;
-};
-
-struct Extension {
-    double done;
-    const Branch* branch;
-    index_t tile;
-};
-
-// The tiles of fewer than `limit` passes over `items`, or none: the kBeam sets of passes that did the most work so far go on.
-std::vector<index_t> fewer_passes(const std::vector<Item>& items, const Scan& scan, std::size_t limit) {
-    std::mt19937_64 random(7);
-    std::vector<Branch> beam(1), next;
-    beam[0] = {items, {}, scan.line, 0};
-    std::vector<char> taken;
-    std::size_t looked_at = 0;
-    for (std::size_t depth = 1; depth < limit; ++depth) {
-        std::vector<Extension> options;
-        for (const Branch& branch : beam) {
-            for (index_t start : seeds(scan, branch.previous, random)) {
-                index_t tile = start;
-                const double weight = scan.close(branch.left.data(), branch.left.size(), branch.previous, tile, nullptr, &looked_at);
-                options.push_back({branch.done + weight, &branch, start});
-            }
+// Passes over all of `items`, each with the tile under which the most work may act.
+std::vector<TileChoice> greedy(const std::vector<Item>& items, const Scan& scan, Looked& looked) {
+    std::mt19937_64 random(7);  // fixed: a plan is a pure function of its input
+    return passes_by(items, scan, [&](const Item* from, std::size_t count, index_t previous, std::size_t) {
+        double best_weight = -1;
+        index_t best = scan.fixed();
+        for (index_t seed : seeds(scan, previous, random)) {
+            index_t tile = seed;
+            const double weight = scan.close(from, count, previous, tile, 0, nullptr, looked.items);
+            ++looked.scans;
+            if (weight > best_weight) best_weight = weight, best = seed;
         }
-        std::stable_sort(options.begin(), options.end(), [](const Extension& x, const Extension& y) { return x.done > y.done; });
-        next.clear();
-        std::vector<std::pair<double, std::size_t>> seen;  // work done and left: equal ones are most often the same
-        for (const Extension& option : options) {
-            if (next.size() == kBeam) break;
-            const Branch& before = *option.branch;
-            Branch branch{{}, before.tiles, before.previous, option.done};
-            branch.tiles.push_back(option.tile);
-            index_t tile = option.tile;
-            taken.clear();
-            scan.close(before.left.data(), before.left.size(), before.previous, tile, &taken, &looked_at);
-            for (std::size_t k = 0; k < before.left.size(); ++k)
-                if (k >= taken.size() || !taken[k]) branch.left.push_back(before.left[k]);
-            if (branch.left.empty()) return branch.tiles;
-            const std::pair<double, std::size_t> key{option.done, branch.left.size()};
-            if (std::find(seen.begin(), seen.end(), key) != seen.end()) continue;
-            seen.push_back(key);
-            if (scan.moves) branch.previous = with_line(tile, before.previous, scan.line);
-            next.push_back(std::move(branch));
-        }
-        beam.swap(next);
-    }
-    return {};
+        return best;
+    });
 }
 
-// Greedy passes over `items`, or fewer where a longer search for them pays; it looks at `mixing` items only.
-std::vector<TileChoice> search(const std::vector<Item>& items, const std::vector<Item>& mixing, const Scan& scan, double pass_seconds) {
-    std::size_t looked_at = 0;
-    std::vector<TileChoice> passes = passes_of(items, scan, {}, looked_at);
-    const double cost = kBeam * kSecondsPerItem * static_cast<double>(looked_at);
-    if (passes.size() < 3 || cost > kShareOfRun * pass_seconds * static_cast<double>(passes.size())) return passes;
-    const std::vector<index_t> tiles = fewer_passes(mixing, scan, passes.size());
-    if (tiles.empty()) return passes;
-    std::vector<TileChoice> fewer = passes_of(items, scan, tiles, looked_at);
-    return fewer.size() < passes.size() ? fewer : passes;
+std::vector<index_t> tiles_of(const std::vector<TileChoice>& passes) {
+    std::vector<index_t> out;
+    for (const TileChoice& pass : passes) out.push_back(pass.tile);
+    return out;
+}
+
+// Passes over `items`: greedy ones, or such as take whatever comes next where these are fewer, or fewer than `most` by a longer
+// search where that many take long enough.
+std::vector<TileChoice> search(const std::vector<Item>& items, const std::vector<Item>& joined, const Scan& scan, double pass_seconds,
+                               std::size_t most) {
+    Looked looked;
+    std::vector<index_t> tiles = tiles_of(greedy(joined, scan, looked));
+    const auto next = [&](const Item*, std::size_t, index_t, std::size_t) { return scan.fixed(); };
+    const std::vector<index_t> plain = tiles_of(passes_by(items, scan, next));
+    if (plain.size() < tiles.size()) tiles = plain;
+    most = std::min(most, tiles.size());
+    const double seconds = std::min(kShareOfRun * pass_seconds * static_cast<double>(most), kLongestSeconds);
+    const double scans = static_cast<double>(std::max<std::size_t>(looked.scans, 1));
+    const Budget budget{seconds / kSecondsPerItem, static_cast<double>(looked.items) / scans};
+    const std::vector<index_t> fewer = fewer_passes(joined, scan, most, budget);
+    if (!fewer.empty()) tiles = fewer;
+    const auto found = [&](const Item*, std::size_t, index_t, std::size_t k) { return k < tiles.size() ? tiles[k] : scan.fixed(); };
+    return passes_by(items, scan, found);
 }
 
 }  // namespace
 
 std::vector<TileChoice> search_tiles(const OpList& ops, int num_qubits, const TileRules& rules) {
     const index_t all = num_qubits >= 64 ? ~index_t{0} : (index_t{1} << num_qubits) - 1;
-    std::vector<Item> items, mixing;
+    std::vector<Item> items;
     bool wide = false;
     for (std::size_t k = 0; k < ops.size(); ++k) {
         const index_t mixed = ops.mixed(ops[k]), used = ops.used(ops[k]);
         items.push_back({mixed, used, static_cast<std::int64_t>(k), mixed ? 1.0 : kDiagonalWeight});
-        wide |= __builtin_popcountll(mixed | rules.line) > rules.tile_qubits;
-        if (mixed || (used & (used - 1))) mixing.push_back(items.back());  // a phase of one qubit goes with its neighbours
+        wide |= count_of(mixed | rules.line) > rules.tile_qubits;
     }
-    Scan scan{all, num_qubits, rules.tile_qubits, rules.line, false};
-    std::vector<TileChoice> passes = search(items, mixing, scan, wide ? 0 : rules.pass_seconds);
-    if (!rules.moves || wide || passes.size() < 2) return passes;
-    scan.moves = true;  // only where it saves a pass: qubits that stay leave a loop's body with one plan
-    std::vector<TileChoice> moving = search(items, mixing, scan, rules.pass_seconds);
+    Scan scan{all, num_qubits, rules.tile_qubits, rules.line, rules.line, false};
+    const auto whole = [&](const Item*, std::size_t, index_t, std::size_t) { return all; };
+    if (rules.tile_qubits >= num_qubits) return passes_by(items, scan, whole);
+    Looked looked;
+    if (wide) return greedy(items, scan, looked);
+    const std::vector<Item> joined = joined_items(items);
+    std::vector<TileChoice> passes = search(items, joined, scan, rules.moves ? 0 : rules.pass_seconds, items.size());
+    if (!rules.moves) return passes;
+    // qubits move only where it saves a pass: those that stay leave a loop's body with one plan
+    scan.moves = true, scan.before = rules.before ? rules.before : rules.line;
+    if (passes.size() <= fewest_passes(joined, scan)) return passes;
+    std::vector<TileChoice> moving = search(items, joined, scan, rules.pass_seconds, passes.size());
     return moving.size() < passes.size() ? moving : passes;
 }
 

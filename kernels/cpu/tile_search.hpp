@@ -20,6 +20,7 @@ struct TileRules {
     index_t line;             // the lowest qubits, a part of every tile
     double pass_seconds = 0;  // of one pass: where a longer search pays, one follows for fewer passes
     bool moves = false;       // a pass may bring other qubits of its tile to the lowest places; then the next tile holds those
+    index_t before = 0;       // of these, the tile before the first one, where there is one
 };
 
 // Passes that cover all of `ops`, in an order that commutes; an operator acts in a tile that holds the qubits it changes. An
