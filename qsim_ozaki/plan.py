@@ -126,7 +126,7 @@ def plan(
     way = min((_best_way(start, moved, device, options) for start in starts), key=_Way.seconds)
     if way.seconds() * SEARCH_GAIN > SECONDS_PER_OP * sum(len(part) for part in way.parts):
         again = _planned(way.start, way.parts, device, options, effort=1.0)
-        if again.seconds() < way.seconds() * NEAR:
+        if again.seconds() < way.seconds() * (NEAR if again.passes() < way.passes() else 1):
             way = again
     passes, place = way.steps, way.place
     steps += passes
@@ -180,6 +180,10 @@ class _Way:
     def seconds(self) -> float:
         """Predicted for all steps."""
         return sum(step.prediction.seconds for step in self.steps)
+
+    def passes(self) -> float:
+        """How often all of the state is read and written."""
+        return sum(step.prediction.passes for step in self.steps)
 
 
 def _best_way(start: _Start, moved: Sequence[Op], device: Device, options: PlanOptions) -> _Way:

@@ -31,6 +31,7 @@ constexpr int kAll = 1 << 20;
 constexpr Round kWindowRounds[] = {{8, kAll, 0, false, 0}, {16, kAll, 0, false, 0.25}, {32, kAll, 0, false, 0.25}};
 constexpr Round kClimbRounds[] = {{1, 0, 2, true, 0},     {1, 0, 6, true, 0},   {1, 0, 16, true, 0},
                                   {1, 16, 16, true, 0.3}, {4, 4, 12, true, 0}, {4, 16, 32, true, 0}};
+constexpr int kFailures = 3;  // rounds in a row that find nothing end a search
 constexpr double kNear = 0.1;  // of all qubits: operators that join qubits no farther apart, on average, want windows first
 
 // What is left after some passes.
@@ -253,7 +254,8 @@ std::vector<index_t> fewer_passes(const std::vector<Item>& items, const Scan& sc
     const Round* next[] = {std::begin(kWindowRounds), std::begin(kClimbRounds)};
     const Round* const end[] = {std::end(kWindowRounds), std::end(kClimbRounds)};
     int kind = joins_neighbours(items, scan.num_qubits) ? 0 : 1;
-    for (int tried = 0; limit > fewest; ++tried) {  // one of each kind, then of that which found more
+    int failed = 0;
+    for (int tried = 0; limit > fewest && failed < kFailures; ++tried) {  // one of each kind, then of that which found more
         int now = tried == 1 ? 1 - kind : kind;
         if (next[now] == end[now]) now = 1 - now;
         if (next[now] == end[now]) break;
@@ -266,7 +268,8 @@ std::vector<index_t> fewer_passes(const std::vector<Item>& items, const Scan& sc
         weigh(weighed, items, round.early);
         const Grower grower{scan, round, random, looked_at};
         std::vector<index_t> tiles = beam_search(weighed, grower, limit, budget.items);
-        if (!tiles.empty()) limit = tiles.size(), kind = now, best = std::move(tiles);
+        ++failed;
+        if (!tiles.empty()) limit = tiles.size(), kind = now, failed = 0, best = std::move(tiles);
     }
     return best;
 }
