@@ -2,8 +2,8 @@
 //
 // Two kinds of circuits want two kinds of tiles. Where gates join neighbours, windows of them are best, and what matters is which
 // windows follow each other: a wide beam. Where gates join any qubits, a good tile has to be searched for: it is climbed to, by
-// leaving out a few of its qubits and growing it again by others. A pass less is worth as much as all of its time, so rounds of
-// both follow each other as long as they may take a share of the run.
+// leaving out a few of its qubits and growing it again by others. A pass less may save all of its time, so rounds of both follow
+// each other as long as they may take a share of the run.
 #include "pass_search.hpp"
 
 #include <algorithm>
@@ -22,7 +22,7 @@ struct Round {
     int windows;       // tiles grown from windows that are taken or climbed from, the best ones
     int climbs;        // random tiles to climb from
     bool climb;        // whether any tile climbs
-    double early;      // by how much more than the last operator the first counts
+    double early;      // by how much more an operator counts that most others wait for, than one that none waits for
 };
 
 constexpr int kAll = 1 << 20;
@@ -171,7 +171,7 @@ std::vector<index_t> beam_search(const std::vector<Item>& items, const Grower& g
     return {};
 }
 
-// Weights that grow with the number of operators that wait for an item, the first up to 1 + `early` times.
+// Weights that grow with the length of what waits for an item, to 1 + `early` times the plain ones for the longest.
 void weigh(std::vector<Item>& items, const std::vector<Item>& plain, double early) {
     std::vector<double> height(items.size());
     double of_mixed[64] = {}, of_used[64] = {}, highest = 0;
@@ -225,7 +225,7 @@ std::vector<Item> joined_items(const std::vector<Item>& items) {
     std::vector<Item> out;
     for (const Item& item : items)
         if (item.mixed || (item.used & (item.used - 1))) out.push_back(item);
-    for (int way = 0; way < 2; ++way) {  // what commutes does so both ways
+    for (int way = 0; way < 2; ++way) {  // to what comes before; then, backwards, to what comes after
         out = joined_to_former(out);
         std::reverse(out.begin(), out.end());
     }

@@ -18,7 +18,7 @@ struct Budget {
 };
 
 // The tiles of fewer than `limit` passes over joined `items`, or none. The search stays within its budget, about, and ends where it
-// cannot get better; with more it finds as few passes at least. The result depends on the input alone.
+// cannot get better or has failed to a few times. The result depends on the input alone.
 std::vector<index_t> fewer_passes(const std::vector<Item>& items, const Scan& scan, std::size_t limit, const Budget& budget);
 
 }  // namespace qsim
