@@ -7,6 +7,7 @@
 #include "pass_search.hpp"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 namespace qsim {
@@ -31,7 +32,7 @@ constexpr int kAll = 1 << 20;
 constexpr Round kWindowRounds[] = {{8, kAll, 0, false, 0}, {16, kAll, 0, false, 0.25}, {32, kAll, 0, false, 0.25}};
 constexpr Round kClimbRounds[] = {{1, 0, 2, true, 0},     {1, 0, 6, true, 0},   {1, 0, 16, true, 0},
                                   {1, 16, 16, true, 0.3}, {4, 4, 12, true, 0}, {4, 16, 32, true, 0}};
-constexpr int kFailures = 3;  // rounds in a row that find nothing end a search
+constexpr int kFailures = 4;  // rounds in a row that find nothing end a search
 constexpr double kNear = 0.1;  // of all qubits: operators that join qubits no farther apart, on average, want windows first
 
 // What is left after some passes.
@@ -58,6 +59,7 @@ struct Grower {
     const Scan& scan;
     const Round& round;
     std::mt19937_64& random;
+    std::vector<char>& taken;
     std::size_t& looked_at;
 
     double close(const Branch& branch, index_t& tile, index_t barred) const {
@@ -105,15 +107,32 @@ struct Grower {
         return tile;
     }
 
+    // For each qubit of `tile` the weight of what acts on it there.
+    std::array<double, 64> shares(const Branch& branch, index_t tile) const {
+        std::array<double, 64> out{};
+        taken.clear();
+        scan.close(branch.left.data(), branch.left.size(), branch.previous, tile, ~tile, &taken, looked_at);
+        for (std::size_t k = 0; k < taken.size(); ++k)
+            for (index_t m = taken[k] ? branch.left[k].mixed : 0; m; m &= m - 1) out[__builtin_ctzll(m)] += branch.left[k].weight;
+        return out;
+    }
+
+    // Exchanges qubits for others as long as that gains; of two that might go, the one goes on which less acts.
     Start climbed(const Branch& branch, Start best) const {
         best.tile = filled(best.tile, branch.previous);
+        std::array<double, 64> share = shares(branch, best.tile);
         for (int idle = 0; idle < kPatience;) {
             index_t tile = best.tile, dropped = 0;
-            for (int k = below(random, kDropped); k >= 0; --k) dropped |= any_of(tile & ~dropped & ~scan.fixed(), random);
+            for (int k = below(random, kDropped); k >= 0; --k) {
+                const index_t free = tile & ~dropped & ~scan.fixed(), one = any_of(free, random), other = any_of(free, random);
+                if (free) dropped |= share[__builtin_ctzll(other)] < share[__builtin_ctzll(one)] ? other : one;
+            }
             tile &= ~dropped;
             const double weight = close(branch, tile, dropped);
             idle = weight > best.weight ? 0 : idle + 1;
-            if (weight >= best.weight) best = {weight, filled(tile, branch.previous)};
+            if (weight < best.weight) continue;
+            best = {weight, filled(tile, branch.previous)};
+            share = shares(branch, best.tile);
         }
         return best;
     }
@@ -150,7 +169,6 @@ Branch after_pass(const Branch& branch, const Extension& option, const Scan& sca
 std::vector<index_t> beam_search(const std::vector<Item>& items, const Grower& grower, std::size_t limit, double budget) {
     std::vector<Branch> beam(1), next;
     beam[0] = {items, {}, grower.scan.before, 0};
-    std::vector<char> taken;
     for (std::size_t depth = 1; depth < limit && static_cast<double>(grower.looked_at) < budget; ++depth) {
         std::vector<Extension> options;
         for (const Branch& branch : beam) grower.extend(branch, options);
@@ -159,7 +177,7 @@ std::vector<index_t> beam_search(const std::vector<Item>& items, const Grower& g
         std::vector<std::pair<double, std::size_t>> seen;  // work done and left: equal ones are most often the same
         for (const Extension& option : options) {
             if (next.size() == grower.round.beam) break;
-            Branch branch = after_pass(*option.branch, option, grower.scan, taken, grower.looked_at);
+            Branch branch = after_pass(*option.branch, option, grower.scan, grower.taken, grower.looked_at);
             if (branch.left.empty()) return branch.tiles;
             const std::pair<double, std::size_t> key{option.done, branch.left.size()};
             if (std::find(seen.begin(), seen.end(), key) != seen.end()) continue;
@@ -245,6 +263,7 @@ std::vector<index_t> fewer_passes(const std::vector<Item>& items, const Scan& sc
     const std::size_t fewest = fewest_passes(items, scan);
     std::vector<index_t> best;
     std::vector<Item> weighed = items;
+    std::vector<char> taken;
     std::size_t looked_at = 0;
     const auto cost = [&](const Round& round) {
         const int all = 2 * scan.num_qubits, climbed = round.climb ? round.climbs + std::min(round.windows, all) : 0;
@@ -266,7 +285,7 @@ std::vector<index_t> fewer_passes(const std::vector<Item>& items, const Scan& sc
         }
         std::mt19937_64 random(7);  // fixed: a plan is a pure function of its input
         weigh(weighed, items, round.early);
-        const Grower grower{scan, round, random, looked_at};
+        const Grower grower{scan, round, random, taken, looked_at};
         std::vector<index_t> tiles = beam_search(weighed, grower, limit, budget.items);
         ++failed;
         if (!tiles.empty()) limit = tiles.size(), kind = now, failed = 0, best = std::move(tiles);
