@@ -14,6 +14,14 @@ from qsim_ozaki.op_list import OpList
 # fewer doubles the state; with more at a time, less can be done before.
 WAYS = ((9, 6, 3), (8, 6, 4, 2))
 SECONDS_PER_OP = 5e-6  # of planning one more way (EPYC 9004, 2026-11)
+LEAST_SHARE = 0.03  # of the operators that a few qubits can do early, below which no way is looked for
+
+
+def share(ops: OpList, num_qubits: int, line_qubits: int) -> float:
+    """The share of ``ops`` that can act before the last two qubits change."""
+    late = _late(ops, num_qubits, line_qubits)[: min(min(way) for way in WAYS)]
+    early, _ = ops.native.split_live(_all_but(late, num_qubits))
+    return len(early) / max(len(ops), 1)
 
 
 def parts(ops: OpList, num_qubits: int, line_qubits: int, seconds: float) -> list[list[OpList]]:
@@ -25,14 +33,18 @@ def parts(ops: OpList, num_qubits: int, line_qubits: int, seconds: float) -> lis
         line_qubits: the lowest qubits, which every pass works on: they are never late.
         seconds: predicted for ``ops`` in one part.
     """
-    latest = max(count for way in WAYS for count in way)
-    candidates = (1 << num_qubits) - (1 << line_qubits)
-    fewest = min(count for way in WAYS for count in way)
-    late = ops.native.late_qubits(candidates, min(latest, num_qubits - line_qubits - 1))
-    early, _ = ops.native.split_live(_all_but(late[:fewest], num_qubits))
-    if seconds * len(early) <= len(WAYS) * SECONDS_PER_OP * len(ops) ** 2:
+    early = share(ops, num_qubits, line_qubits)
+    if early < LEAST_SHARE or seconds * early <= len(WAYS) * SECONDS_PER_OP * len(ops):
         return []
+    late = _late(ops, num_qubits, line_qubits)
     return [_split(ops, [_all_but(late[:count], num_qubits) for count in way]) for way in WAYS]
+
+
+def _late(ops: OpList, num_qubits: int, line_qubits: int) -> list[int]:
+    """Qubits, that which comes last first."""
+    count = min(max(max(way) for way in WAYS), num_qubits - line_qubits - 1)
+    late: list[int] = ops.native.late_qubits((1 << num_qubits) - (1 << line_qubits), count)
+    return late
 
 
 def _split(ops: OpList, live: Sequence[int]) -> list[OpList]:

@@ -165,6 +165,8 @@ def _starts(ops: OpList, num_qubits: int, device: Device, options: PlanOptions) 
         )
         if not live or num_qubits <= device.tile_for(options.precision):
             break  # nothing to leave, or one tile does it all
+        if late.share(ops, num_qubits, device.line_for(options.precision)) < late.LEAST_SHARE:
+            break  # soon all qubits are needed
     return starts
 
 
