@@ -14,7 +14,7 @@ from functools import partial
 
 import numpy as np
 
-from qsim_ozaki import cuda, cuda_calibrate
+from qsim_ozaki import calibrate_ops, cuda, cuda_calibrate
 from qsim_ozaki.bench_blocks import haar, random_vector
 from qsim_ozaki.bench_gpu import fill, run_steps
 from qsim_ozaki.cuda_calibrate import pass_seconds
@@ -80,11 +80,11 @@ def passes(engine, n=30):
         for base in (line, 9, 15, 21):
             qubits = (*range(line), *range(base, base + 9))
             for what, ops in (
-                ("empty", cuda_calibrate.NOTHING),
+                ("empty", calibrate_ops.NOTHING),
                 ("9 H", (Op(Kind.HADAMARD, qubits[line:], EMPTY),)),
                 ("all H", (Op(Kind.HADAMARD, qubits, EMPTY),)),
-                ("10 layers of rotations", cuda_calibrate.rotations(qubits, 10)),
-                ("20 dense pairs", cuda_calibrate.dense_ops(qubits, 20)),
+                ("10 layers of rotations", calibrate_ops.rotations(qubits, 10)),
+                ("20 dense pairs", calibrate_ops.dense_ops(qubits, 20)),
             ):
                 step = TilePass(tuple(qubits), tuple(ops))
                 t = cuda_calibrate.step_seconds(engine, state, step)

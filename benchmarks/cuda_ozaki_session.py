@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
@@ -35,11 +36,12 @@ from cuda_ozaki_inputs import BITS_34, COUNTS, PARITY, build_all, haar_on, rando
 from qsim_ozaki import choose, cost, cuda_calibrate, cuda_founding, founding, jit, moduli
 from qsim_ozaki.bench_blocks import timer
 from qsim_ozaki.bench_gemm import GemmOptions
+from qsim_ozaki.bench_gpu import fill
 from qsim_ozaki.cuda_ozaki import EmulatedBlock
 from qsim_ozaki.cuda_ozaki_pipeline import FINISHED, Pipeline, pipeline
 from qsim_ozaki.engine import select
 from qsim_ozaki.jit import DOUBLE, SINGLE
-from qsim_ozaki.ops import DenseBlock, Kind, Op, Prediction
+from qsim_ozaki.ops import DenseBlock, Kind, Op
 from qsim_ozaki.ops import Path as Arithmetic
 
 SECONDS = {
@@ -56,6 +58,7 @@ SECONDS = {
     "founding": 40,
     "ncu": 45,
 }
+ACCURACIES = {PARITY: ("parity", None), BITS_34: ("34 bits", 4e-9)}
 CHECK_QUBITS, FAULT_QUBITS = 20, 14
 FAULT_GROUPS, FAULTS_PER_GROUP = 20, 50
 
@@ -227,41 +230,58 @@ def times(n, engine, lines):
 
 
 def auto(engine, lines):
-    """What the chooser takes, beside both paths, on the calibrated device."""
-    rng, clock, device = np.random.default_rng(6), timer(engine), cuda_calibrate.cuda_device(engine)
-    lines.add(part="auto", int8_ops_per_s=device.int8_ops_per_s, block_flops_per_s=device.block_flops_per_s)
-    for n in (20, 22, 24, 26):
-        amps = random_amps(engine, n)
+    """What the planner takes for one matrix, beside both paths in turn, on the calibrated device."""
+    rng, device = np.random.default_rng(6), cuda_calibrate.cuda_device(engine)
+    lines.add(part="auto", device=asdict(device))
+    build_all(engine, [kernel for k in range(7, 13) for count in ACCURACIES for kernel in kernels_of(k, count)])
+    worst = {}
+    for n in (20, 22, 24, 26, 28):
         state = engine.allocate(n, "double")
-        state.amps[...] = amps
-        for k in range(3, 13):
-            targets = tuple(int(q) for q in rng.permutation(n)[:k])
-            op = Op(Kind.UNITARY, targets, haar_on(engine, k))
-            seconds = {}
-            steps = {0: DenseBlock(op), PARITY: DenseBlock(op, Arithmetic.OZAKI, PARITY)}
-            steps[BITS_34] = DenseBlock(op, Arithmetic.OZAKI, BITS_34)
-            for count, step in steps.items():
-                run = partial(engine.run_step, state, step)
-                run()
-                seconds[count] = min(clock(run) for _ in range(3))
-            native = DenseBlock(op, prediction=cost_of_native(op, n, device))
-            for accuracy, count in ((None, PARITY), (4e-9, BITS_34)):
+        fill(engine.cupy, state.amps, 1)
+        for k in range(1, 13):
+            op = Op(Kind.UNITARY, tuple(int(q) for q in rng.permutation(n)[:k]), haar_on(engine, k))
+            steps = {0: DenseBlock(op)}
+            if k >= choose.EMULATED_BLOCK_QUBITS:
+                steps |= {count: DenseBlock(op, Arithmetic.OZAKI, count) for count in ACCURACIES}
+            seconds = in_turn(engine, state, steps)
+            native = DenseBlock(op, prediction=cost.predict_matrix(op, cost.Extent.whole(n), n, "double", device))
+            for count, (name, accuracy) in ACCURACIES.items() if k >= choose.EMULATED_BLOCK_QUBITS else ():
                 asked = choose.Asked("double", "auto", accuracy)
                 chosen = choose.dense_block(native, 2.0**n, n, asked, device)
-                taken = count if chosen.path is Arithmetic.OZAKI else 0
+                # the planner leaves smaller matrices to tile passes
+                taken = chosen.num_moduli if k >= choose.NATIVE_BLOCK_QUBITS else 0
+                emulated = cost.predict_emulated(op, count, 2.0**n, n, "double", device)
                 loss = seconds[taken] / min(seconds[0], seconds[count]) - 1
+                worst[name] = max(worst.get(name, (0.0,)), (loss, n, k))
                 lines.add(
-                    part="auto", n=n, k=k, accuracy="parity" if accuracy is None else "34 bits", loss=loss,
-                    chosen="emulated" if taken else "native", native_ms=1e3 * seconds[0],
-                    emulated_ms=1e3 * seconds[count],
-                    predicted_ms=1e3 * chosen.prediction.seconds,
+                    part="auto", n=n, k=k, accuracy=name, loss=loss, chosen="emulated" if taken else "native",
+                    native_ms=1e3 * seconds[0], emulated_ms=1e3 * seconds[count],
+                    predicted_native_ms=1e3 * native.prediction.seconds, predicted_emulated_ms=1e3 * emulated.seconds,
+                    redone=engine.take_checks(state).redone,
                 )  # fmt: skip
+            if k < choose.EMULATED_BLOCK_QUBITS:
+                lines.add(part="auto", n=n, k=k, loss=0.0, chosen="native", native_ms=1e3 * seconds[0],
+                          predicted_native_ms=1e3 * native.prediction.seconds)  # fmt: skip
             engine._programs.clear()
+        del state
+    for name, (loss, n, k) in worst.items():
+        lines.add(part="auto", accuracy=name, largest_loss=loss, at_n=n, at_k=k)
 
 
-def cost_of_native(op, n, device) -> Prediction:
-    """What the planner predicts for the block in a tile."""
-    return cost.predict_tile([op], cost.Extent.whole(n), n, "double", device)
+def kernels_of(k, count):
+    """Names and instances of an emulated block's kernels."""
+    return pipeline(k, count).kernels(1 << k - 7, count, DOUBLE)
+
+
+def in_turn(engine, state, steps):
+    """Least seconds of each step alone on an idle GPU, one after the other several times."""
+    clock, times = timer(engine), {name: [] for name in steps}
+    for step in steps.values():
+        engine.run_step(state, step)
+    for _ in range(9 if state.num_qubits <= 22 else 3):
+        for name, step in steps.items():
+            times[name].append(clock(partial(engine.run_step, state, step)))
+    return {name: min(values) for name, values in times.items()}
 
 
 def hadamard(engine, lines):

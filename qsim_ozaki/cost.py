@@ -5,11 +5,12 @@ In: a `Device` and a step's ops. Out: a `Prediction`. It measures nothing and ch
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from bisect import bisect
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from qsim_ozaki.op_list import OpList
-from qsim_ozaki.ops import Op, Prediction
+from qsim_ozaki.ops import Kind, Op, Prediction
 
 PACKING_SLOWDOWN = 8  # of one thread that writes to new memory, against all in place (EPYC 9004, 2 cores, 2026-11)
 PAGE_BYTES = 1 << 21  # in which an operating system hands out the memory of a large state
@@ -30,15 +31,24 @@ class Device:
         launch_seconds: fixed cost of one step.
         tile_qubits: qubits of the largest tile that stays in the fast memory, complex128.
         line_qubits: lowest qubits that make one memory transaction, complex128; always in a tile.
-        overlap: share of memory time that hides behind arithmetic: 0 where a core gathers, computes and scatters in
-            turn, 1 where other blocks compute meanwhile.
+        overlap: share of a tile pass's memory time that hides behind its arithmetic: 0 where a core gathers, computes
+            and scatters in turn, 1 where other blocks compute meanwhile.
         moves_qubits: whether a tile pass may store qubits of its tile at each other's places.
         skips_zeros: whether tile passes read nothing that is known to be 0: a state then needs no zeros at the start.
         splits_pairs: whether dense two-qubit unitaries are cheaper as rotations and cores (`pairs.py`).
         fill_bytes_per_s: rate at which a product state is written; 0: as ``bandwidth_bytes_per_s``.
         touch_bytes_per_s: rate at which memory is zeroed or handed out when first touched; 0: at once.
-        block_flops_per_s: rate of a `DenseBlock` in double precision, memory's time included; 0: as in a tile.
+        mixes_per_s: operators on one or two qubits, times amplitudes, that complex128 tile passes do in a second, their
+            phases and exchanges included; 0: what is in a tile costs flops and sweeps.
+        mixes_fp32_per_s: the same of complex64 passes.
+        mix_seconds: what such an operator takes at least, however few the amplitudes.
+        block_flops_per_s: rate of a `DenseBlock` in double precision; 0: as in a tile.
         block_fp32_flops_per_s: the same in single precision.
+        block_overlap: share of a `DenseBlock`'s memory time that hides behind its arithmetic.
+        library_seconds: what a `DenseBlock` of `LIBRARY_QUBITS` and more takes at least, however few the amplitudes: a
+            gather, the library's product, a scatter.
+        emulated: measured times of emulated blocks in double precision: (qubits of the matrix, moduli, qubits of the
+            state, seconds), ascending, at least two of each; empty: by the rates above.
     """
 
     name: str
@@ -56,6 +66,12 @@ class Device:
     touch_bytes_per_s: float = 0.0
     block_flops_per_s: float = 0.0
     block_fp32_flops_per_s: float = 0.0
+    block_overlap: float = 0.0
+    library_seconds: float = 0.0
+    emulated: tuple[tuple[int, int, int, float], ...] = ()
+    mixes_per_s: float = 0.0
+    mixes_fp32_per_s: float = 0.0
+    mix_seconds: float = 0.0
     splits_pairs: bool = False
     moves_qubits: bool = False
     skips_zeros: bool = False
@@ -69,6 +85,7 @@ class Device:
         return self.line_qubits + (precision == "single")
 
 
+LIBRARY_QUBITS = 10  # matrices from this size on are multiplied by the vendor's library, not by a kernel of our own
 # INT8 operations in the time that residues and CRT of one amplitude and modulus take beyond memory's
 CONVERSION_OPS = 600
 
@@ -90,11 +107,24 @@ def max_qubits(memory_bytes: int, precision: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What ops cost per amplitude inside a tile: sweeps of all kinds, and those of them that are phases."""
+    """What ops cost per amplitude inside a tile.
+
+    Attributes:
+        flops: of all.
+        sweeps: of all kinds.
+        phase_layers: sweeps of phases alone.
+        mixes: operators on one or two qubits that change values, by the share of the amplitudes that they act on; a
+            dense matrix on two counts twice.
+        wide: matrices on more qubits.
+        wide_flops: of those.
+    """
 
     flops: float
     sweeps: float
     phase_layers: int
+    mixes: float
+    wide: int
+    wide_flops: float
 
 
 def tile_work(ops: Iterable[Op]) -> Work:
@@ -196,20 +226,63 @@ def predict_tile(ops: Iterable[Op], extent: Extent, num_qubits: int, precision: 
         precision: of the state.
         device: measured or made up.
     """
-    work, size = tile_work(ops), amplitude_bytes(precision)
+    listed = OpList.of(ops)
+    work, size = tile_work(listed), amplitude_bytes(precision)
+    if device.mixes_per_s and work.wide:
+        return _predict_apart(listed, extent, num_qubits, precision, device)
     rate = device.fp32_flops_per_s if precision == "single" else device.fp64_flops_per_s
     moved, flops = size * (extent.read + extent.worked), work.flops * extent.worked
     memory = moved / device.bandwidth_bytes_per_s + _touch_seconds(extent.fresh_bytes, device)
-    seconds = {
-        "memory": memory,
-        "arithmetic": flops / rate,
-        "cache": work.sweeps * 2 * size * extent.worked / device.cache_bandwidth_bytes_per_s,
-        "launch": device.launch_seconds,
-    }
-    inside = max(seconds["arithmetic"], seconds["cache"])
-    total_seconds = memory + inside - device.overlap * min(memory, inside) + device.launch_seconds
+    if device.mixes_per_s:
+        mixes_per_s = device.mixes_fp32_per_s if precision == "single" else device.mixes_per_s
+        inside = {"arithmetic": work.mixes * max(extent.worked / mixes_per_s, device.mix_seconds)}
+    else:
+        swept = work.sweeps * 2 * size * extent.worked
+        inside = {"arithmetic": flops / rate, "cache": swept / device.cache_bandwidth_bytes_per_s}
+    seconds = {"memory": memory, **inside, "launch": device.launch_seconds}
+    total_seconds = _beside(memory, max(inside.values()), device.overlap) + device.launch_seconds
     bound = max(seconds, key=lambda name: seconds[name])
     return Prediction(total_seconds, moved, flops, moved / (2 * size * 2.0**num_qubits), bound)
+
+
+def _beside(memory: float, inside: float, overlap: float) -> float:
+    """Seconds of both where the share ``overlap`` of memory's time can hide behind the rest."""
+    return max(memory, (1 - overlap) * memory + inside)
+
+
+def _predict_apart(ops: OpList, extent: Extent, num_qubits: int, precision: str, device: Device) -> Prediction:
+    """A pass whose matrices on more than two qubits are passes of their own, as a GPU's are."""
+    wide = [op for op in ops if op.kind is Kind.UNITARY and len(op.targets) > 2]
+    others = [op for op in ops if not (op.kind is Kind.UNITARY and len(op.targets) > 2)]
+    parts = [predict_matrix(op, extent, num_qubits, precision, device) for op in wide]
+    if others:
+        parts.append(predict_tile(others, extent, num_qubits, precision, device))
+    return total(parts)
+
+
+def predict_matrix(op: Op, extent: Extent, num_qubits: int, precision: str, device: Device) -> Prediction:
+    """What one matrix costs as a step of its own, natively.
+
+    Args:
+        op: the matrix, its targets and controls.
+        extent: how much of the state the step works on.
+        num_qubits: width of the state.
+        precision: of the state.
+        device: measured or made up.
+    """
+    rate = device.block_fp32_flops_per_s if precision == "single" else device.block_flops_per_s
+    if not rate:
+        made = predict_tile([op], extent, num_qubits, precision, device)
+        return replace(made, seconds=made.seconds + packing_seconds(len(op.targets), device))
+    share, size = 0.5 ** len(op.controls), amplitude_bytes(precision)
+    moved = size * (extent.read + extent.worked) * share
+    flops = 8 * extent.worked * share * (1 << len(op.targets))
+    memory = moved / device.bandwidth_bytes_per_s + _touch_seconds(extent.fresh_bytes, device)
+    seconds = _beside(memory, flops / rate, device.block_overlap) + device.launch_seconds
+    if len(op.targets) >= LIBRARY_QUBITS:
+        seconds = max(seconds, device.library_seconds)
+    bound = "arithmetic" if flops / rate > memory else "memory"
+    return Prediction(seconds, moved, flops, moved / (2 * size * 2.0**num_qubits), bound)
 
 
 def predict_emulated(
@@ -217,10 +290,11 @@ def predict_emulated(
 ) -> Prediction:
     """What one matrix by INT8 products costs: two real products per modulus, and residues of every amplitude.
 
-    Memory sees the state read and written once, and per modulus two bytes of each operand written and read. Its time
-    and the products' add up: they are kernels of their own. Columns too long to be held whole are read twice and pass
-    through memory once more, for a small share of their products' time: that is left out. A device without a measured
-    INT8 rate is taken to do INT8 operations as fast as FP64 ones.
+    Where the device has measured times of such blocks, from these. Elsewhere memory sees the state read and written
+    once, and per modulus two bytes of each operand written and read. Its time and the products' add up: they are
+    kernels of their own. Columns too long to be held whole are read twice and pass through memory once more, for a
+    small share of their products' time: that is left out. A device without a measured INT8 rate is taken to do INT8
+    operations as fast as FP64 ones.
 
     Args:
         op: the matrix, its targets and controls.
@@ -236,7 +310,33 @@ def predict_emulated(
     memory = moved / device.bandwidth_bytes_per_s
     passes = moved / (2 * state_bytes(num_qubits, precision))
     bound = "INT8" if arithmetic > memory else "memory"
-    return Prediction(memory + arithmetic + device.launch_seconds, moved, 8 * size * amps, passes, bound)
+    seconds = memory + arithmetic + device.launch_seconds
+    if device.emulated:
+        seconds = _emulated_seconds(len(op.targets), num_moduli, amps, device)
+    return Prediction(seconds, moved, 8 * size * amps, passes, bound)
+
+
+def _emulated_seconds(num_targets: int, num_moduli: int, amps: float, device: Device) -> float:
+    """From the times of the largest measured matrix that is not larger, and products at the INT8 rate for the rest.
+
+    In amplitudes and in moduli linear between what was measured and beyond it; fewer amplitudes take no less time, for
+    launches and the host bound it.
+    """
+    sizes = {row[0] for row in device.emulated}
+    size = max((k for k in sizes if k <= num_targets), default=min(sizes))
+    seconds = {}
+    for moduli in sorted({row[1] for row in device.emulated if row[0] == size}):
+        points = [(2.0 ** row[2], row[3]) for row in device.emulated if (row[0], row[1]) == (size, moduli)]
+        seconds[moduli] = max(_line(points, amps), min(point[1] for point in points))
+    products = 4 * num_moduli * max((1 << num_targets) - (1 << int(size)), 0) * amps / device.int8_ops_per_s
+    return max(_line([*seconds.items()], num_moduli), 0.0) + products
+
+
+def _line(points: Sequence[tuple[float, float]], at: float) -> float:
+    """The value at ``at`` of lines through ascending ``points``, at least two."""
+    number = min(max(bisect([x for x, _ in points], at), 1), len(points) - 1)
+    (x0, y0), (x1, y1) = points[number - 1 : number + 1]
+    return y0 + (y1 - y0) * (at - x0) / (x1 - x0)
 
 
 def predict_prepare(

@@ -1,4 +1,4 @@
-"""Measures a GPU once, in about a second, and keeps the record in a file.
+"""Measures a GPU once, in a few seconds, and keeps the record in a file.
 
 In: a CUDA engine. Out: a `Device`. The file is named by GPU, driver and kernel sources.
 """
@@ -7,52 +7,70 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from qsim_ozaki import jit
-from qsim_ozaki.cost import Device
+from qsim_ozaki.calibrate_ops import NOTHING, dense_ops, fourier, mixing_layers, rotations
+from qsim_ozaki.cost import LIBRARY_QUBITS, Device, tile_work
 from qsim_ozaki.cuda_layout import SHAPES
+from qsim_ozaki.cuda_ozaki import EmulatedBlock
+from qsim_ozaki.cuda_ozaki_pipeline import pipeline
+from qsim_ozaki.cuda_ozaki_tables import ROW_BITS
 from qsim_ozaki.cuda_tiles import INSTANCES
 from qsim_ozaki.ops import DenseBlock, Kind, Op, TilePass
 
 LARGE_BYTES = 1 << 30  # several times any L2
 SWEEPS_PER_LAYER = 4  # of rotations on 12 tile qubits: three to a sweep, as the cost model counts
-OVERLAP = 0.8  # share of memory time hidden behind arithmetic with two blocks a processor
+OVERLAP = (
+    0.3  # share of a tile pass's memory time that arithmetic hides: the card's power bounds their sum (H200, 2026-11)
+)
+BLOCK_OVERLAP = 0.8  # of a matrix product on tensor cores
 REPEATS = 5
+QUICK_REPEATS, QUICK_SECONDS = 15, 1e-3  # of what takes less
+DENSE_OPS = 40  # two-qubit unitaries
 BLOCK_QUBITS = 9  # of the measured matrix: beyond it the rate of FP64 tensor cores changes little
+LAYERS = 3  # of each kind of the measured mixing operators: about as many as a pass of a circuit has
+# Measured emulated blocks: of a size whose columns a kernel holds whole and of one whose products run beside other
+# kernels, at 34 bits and at FP64 parity, where the host, one chunk and many chunks bound the time.
+EMULATED_QUBITS, EMULATED_MODULI, EMULATED_STATES = (8, 10), (9, 16), (20, 22, 26)
 BATCH = 8  # steps between two events: the first launch waits for the host, which would count as device time
-MEASURED: dict[str, dict[str, float]] = {}  # by this process: a home that cannot be written costs it one measurement
-NOTHING = (Op(Kind.DIAGONAL, (), np.ones(1, complex)),)  # a pass that only reads and writes
+MEASURED: dict[str, dict[str, Any]] = {}  # by this process: a home that cannot be written costs it one measurement
+PASS_RATES = {  # names of the rates of each precision
+    "double": ("fp64_flops_per_s", "mixes_per_s", "block_flops_per_s"),
+    "single": ("fp32_flops_per_s", "mixes_fp32_per_s", "block_fp32_flops_per_s"),
+}
+FIELDS = {
+    *PASS_RATES["double"],
+    *PASS_RATES["single"],
+    *("bandwidth_bytes_per_s", "cache_bandwidth_bytes_per_s", "int8_ops_per_s"),
+    *("launch_seconds", "mix_seconds", "library_seconds", "emulated"),
+}
 
 
 def cuda_device(engine: Any) -> Device:
     """The record of the engine's GPU: rates from the cache file, or measured now; free memory as it is."""
     rates = _rates(engine)
+    emulated = tuple((int(k), int(moduli), int(n), float(seconds)) for k, moduli, n, seconds in rates["emulated"])
     return Device(
         name=engine.device_name,
         memory_bytes=engine.free_bytes(),
-        bandwidth_bytes_per_s=rates["bandwidth_bytes_per_s"],
-        fp64_flops_per_s=rates["fp64_flops_per_s"],
-        fp32_flops_per_s=rates["fp32_flops_per_s"],
-        int8_ops_per_s=rates["int8_ops_per_s"],
-        cache_bandwidth_bytes_per_s=rates["cache_bandwidth_bytes_per_s"],
-        launch_seconds=rates["launch_seconds"],
         tile_qubits=SHAPES["double"].tile_qubits,
         line_qubits=SHAPES["double"].line_qubits,
         overlap=OVERLAP,
-        block_flops_per_s=rates["block_flops_per_s"],
-        block_fp32_flops_per_s=rates["block_fp32_flops_per_s"],
+        block_overlap=BLOCK_OVERLAP,
         splits_pairs=True,
         moves_qubits=True,
         skips_zeros=True,
+        **(rates | {"emulated": emulated}),
     )
 
 
-def _rates(engine: Any) -> dict[str, float]:
+def _rates(engine: Any) -> dict[str, Any]:
     from platformdirs import user_cache_path
 
     file = user_cache_path("qsim-ozaki") / "cuda-devices.json"
@@ -60,66 +78,83 @@ def _rates(engine: Any) -> dict[str, float]:
     if name in MEASURED:
         return MEASURED[name]
     try:
-        known: dict[str, dict[str, float]] = json.loads(file.read_text(encoding="utf-8"))
+        known: dict[str, dict[str, Any]] = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         known = {}
-    if name not in known:
+    if set(known.get(name, ())) != FIELDS:  # of another version
         known[name] = MEASURED[name] = measure(engine)
         jit.write_atomically(file, json.dumps(known, indent=1).encode())
     return known[name]
 
 
-def measure(engine: Any) -> dict[str, float]:
-    """Rates of the engine's GPU, each from the kernels that plans use."""
+def measure(engine: Any) -> dict[str, Any]:
+    """Rates of the engine's GPU, each from the kernels that plans use, on states as full as a circuit's."""
     size = LARGE_BYTES
     while size > engine.free_bytes() // 4:
         size //= 2
     qubits = (size // 16).bit_length() - 1
-    amps = 2.0**qubits
-    line = SHAPES["double"].line_qubits
-    tile = (*range(line), *range(qubits - 12 + line, qubits))
-    state, single = engine.allocate(qubits, "double"), engine.allocate(qubits, "single")
-    empty = step_seconds(engine, state, TilePass(tile, NOTHING))
-    dense = step_seconds(engine, state, TilePass(tile, dense_ops(tile[line:], 40))) - empty
-    empty_single = step_seconds(engine, single, TilePass(tile, NOTHING))
-    dense_single = step_seconds(engine, single, TilePass(tile, dense_ops(tile[line:], 40))) - empty_single
-    layers = step_seconds(engine, state, TilePass(tile, rotations(tile, 8))) - empty
-    tiny, block_flops = engine.allocate(12, "double"), 8 * 2**BLOCK_QUBITS * amps
+    tiny, tile = engine.allocate(12, "double"), tuple(range(12))
+    nothing, mixing = TilePass(tile, NOTHING), TilePass(tile, mixing_layers(tile, LAYERS))
+    of_mixes = step_seconds(engine, tiny, mixing) - step_seconds(engine, tiny, nothing)
+    block = partial(engine.run_step, tiny, DenseBlock(Op(Kind.UNITARY, tile[:LIBRARY_QUBITS], fourier(LIBRARY_QUBITS))))
     return {
-        "bandwidth_bytes_per_s": 32 * amps / empty,
-        "fp64_flops_per_s": 40 * 32 * amps / max(dense, 1e-9),
-        "fp32_flops_per_s": 40 * 32 * amps / max(dense_single, 1e-9),
+        **_pass_rates(engine, qubits),
         "int8_ops_per_s": int8_rate(engine),
-        "block_flops_per_s": block_flops / step_seconds(engine, state, dense_block(tile)),
-        "block_fp32_flops_per_s": block_flops / step_seconds(engine, single, dense_block(tile)),
-        "cache_bandwidth_bytes_per_s": 8 * SWEEPS_PER_LAYER * 32 * amps / max(layers, 1e-9),
-        "launch_seconds": step_seconds(engine, tiny, TilePass(tuple(range(12)), NOTHING)),
+        "launch_seconds": alone_seconds(engine, partial(engine.run_step, tiny, nothing)),
+        "mix_seconds": max(of_mixes, 0.0) / tile_work(mixing.ops).mixes,
+        "library_seconds": alone_seconds(engine, block),
+        "emulated": emulated_times(engine, qubits),
     }
 
 
-def dense_block(tile: Sequence[int]) -> DenseBlock:
-    """A random matrix on the highest qubits of ``tile``, as a step of its own."""
-    rng = np.random.default_rng(3)
-    shape = (1 << BLOCK_QUBITS, 1 << BLOCK_QUBITS)
-    matrix = np.linalg.qr(rng.normal(size=shape) + 1j * rng.normal(size=shape))[0]
-    return DenseBlock(Op(Kind.UNITARY, tuple(tile[-BLOCK_QUBITS:]), matrix))
+def _pass_rates(engine: Any, qubits: int) -> dict[str, float]:
+    """Rates of passes over states of so many qubits, in both precisions."""
+    amps, line = 2.0**qubits, SHAPES["double"].line_qubits
+    tile = (*range(line), *range(qubits - 12 + line, qubits))
+    mixing, far = mixing_layers(tile, LAYERS), tile[-BLOCK_QUBITS:]
+    found = {}
+    for precision, (flops, mixes, block_flops) in PASS_RATES.items():
+        state = filled(engine, qubits, precision)
+        empty = step_seconds(engine, state, TilePass(tile, NOTHING))
+        dense = step_seconds(engine, state, TilePass(tile, dense_ops(far, DENSE_OPS))) - empty
+        mixed = step_seconds(engine, state, TilePass(tile, mixing)) - (1 - OVERLAP) * empty
+        block = step_seconds(engine, state, DenseBlock(Op(Kind.UNITARY, far, fourier(BLOCK_QUBITS))))
+        found[flops] = DENSE_OPS * 32 * amps / max(dense, 1e-9)
+        found[mixes] = tile_work(mixing).mixes * amps / max(mixed, 1e-9)
+        found[block_flops] = (8 << BLOCK_QUBITS) * amps / max(block - (1 - BLOCK_OVERLAP) * empty, 1e-9)
+        if precision == "double":
+            layers = step_seconds(engine, state, TilePass(tile, rotations(tile, 8))) - empty
+            found["bandwidth_bytes_per_s"] = 32 * amps / empty
+            found["cache_bandwidth_bytes_per_s"] = 8 * SWEEPS_PER_LAYER * 32 * amps / max(layers, 1e-9)
+    return found
 
 
-def dense_ops(qubits: Sequence[int], count: int) -> tuple[Op, ...]:
-    """``count`` random two-qubit unitaries on neighbours among ``qubits``."""
-    rng = np.random.default_rng(2)
-    ops = []
-    for number in range(count):
-        matrix = np.linalg.qr(rng.normal(size=(4, 4)) + 1j * rng.normal(size=(4, 4)))[0]
-        pair = (qubits[number % (len(qubits) - 1)], qubits[number % (len(qubits) - 1) + 1])
-        ops.append(Op(Kind.UNITARY, pair, matrix))
-    return tuple(ops)
+def filled(engine: Any, qubits: int, precision: str) -> Any:
+    """A random state: multipliers that read zeros draw less of the power that bounds long runs."""
+    state = engine.allocate(qubits, precision)
+    real = np.float64 if precision == "double" else np.float32
+    state.amps.view(real)[...] = engine.cupy.random.standard_normal(2 * state.amps.size, dtype=real)
+    state.amps *= real(2.0 ** (-(qubits + 1) / 2))
+    return state
 
 
-def rotations(qubits: Sequence[int], count: int) -> tuple[Op, ...]:
-    """``count`` layers of real rotations."""
-    matrix = np.array([[np.cos(0.7), -np.sin(0.7)], [np.sin(0.7), np.cos(0.7)]], complex)
-    return tuple(Op(Kind.UNITARY, (q,), matrix) for _ in range(count) for q in qubits)
+def emulated_times(engine: Any, most_qubits: int) -> list[tuple[int, int, int, float]]:
+    """Least seconds of emulated blocks: (qubits of the matrix, moduli, qubits of the state, seconds)."""
+    instance, found = INSTANCES["double"], []
+    kernels = [
+        row
+        for k in EMULATED_QUBITS
+        for moduli in EMULATED_MODULI
+        for row in pipeline(k, moduli).kernels(1 << k - ROW_BITS, moduli, instance)
+    ]
+    jit.cache_all(kernels, engine.architecture)
+    for n in sorted({min(n, most_qubits) for n in EMULATED_STATES}):
+        state = filled(engine, n, "double")
+        for k in EMULATED_QUBITS:
+            for moduli in EMULATED_MODULI:
+                block = EmulatedBlock(engine, fourier(k), range(n - k, n), {}, moduli)
+                found.append((k, moduli, n, alone_seconds(engine, partial(block.run, state.amps, instance))))
+    return found
 
 
 def step_seconds(engine: Any, state: Any, step: TilePass | DenseBlock) -> float:
@@ -166,6 +201,13 @@ def event_seconds(engine: Any, action: Callable[[], object], repeats: int = REPE
     """Median seconds of ``action`` on the current stream by device events, after a warm-up."""
     action()
     return float(np.median([clock(engine.cupy, action).seconds for _ in range(repeats)]))
+
+
+def alone_seconds(engine: Any, action: Callable[[], object]) -> float:
+    """Least seconds of ``action`` on an idle GPU by device events: the host's work counts where the device waits."""
+    action()
+    repeats = QUICK_REPEATS if clock(engine.cupy, action).seconds < QUICK_SECONDS else REPEATS
+    return min(clock(engine.cupy, action).seconds for _ in range(repeats))
 
 
 def pass_seconds(engine: Any, state: Any) -> float:

@@ -189,7 +189,7 @@ RULES = {
         {"choose", "explain", "fuse", "late", "pairs", "cost", "op_list", "ops", "moduli", "errors"},
         {"numpy"},
     ),
-    "choose": ({"cost", "moduli", "ops", "errors"}, set()),
+    "choose": ({"cost", "explain", "moduli", "ops", "errors"}, set()),
     "explain": ({"cost", "op_list", "ops"}, set()),
     **dict.fromkeys(("fuse", "late"), ({"op_list", "ops"}, set())),
     "pairs": ({"ops"}, {"numpy"}),
@@ -218,7 +218,12 @@ RULES = {
         {"numpy", "cupy"},
     ),
     "cuda_stack": ({"engine", "ops", "_cpu"}, {"numpy"}),
-    "cuda_calibrate": ({"cuda_layout", "cuda_tiles", "cost", "jit", "ops"}, {"numpy", "platformdirs"}),
+    "cuda_calibrate": (
+        {"calibrate_ops", "cuda_layout", "cuda_ozaki", "cuda_ozaki_pipeline", "cuda_ozaki_tables", "cuda_tiles"}
+        | {"cost", "jit", "ops"},
+        {"numpy", "platformdirs"},
+    ),
+    "calibrate_ops": ({"ops"}, {"numpy"}),
     "cuda_ozaki": ({"cuda_ozaki_pipeline", "cuda_ozaki_tables", "cuda_dense", "ozaki", "ops", "errors"}, {"numpy"}),
     "cuda_ozaki_pipeline": (set(), set()),
     "cuda_ozaki_tables": ({"cuda_dense", "ozaki", "moduli", "ops"}, {"numpy"}),
