@@ -58,7 +58,7 @@ SECONDS = {
     "founding": 40,
     "ncu": 45,
 }
-ACCURACIES = {PARITY: ("parity", None), BITS_34: ("34 bits", 4e-9)}
+ACCURACIES = {"parity": None, "34 bits": 4e-9}
 CHECK_QUBITS, FAULT_QUBITS = 20, 14
 FAULT_GROUPS, FAULTS_PER_GROUP = 20, 50
 
@@ -231,46 +231,47 @@ def times(n, engine, lines):
 
 def auto(engine, lines):
     """What the planner takes for one matrix, beside both paths in turn, on the calibrated device."""
-    rng, device = np.random.default_rng(6), cuda_calibrate.cuda_device(engine)
+    rng, device, matrices, worst = np.random.default_rng(6), cuda_calibrate.cuda_device(engine), {}, {}
     lines.add(part="auto", device=asdict(device))
-    build_all(engine, [kernel for k in range(7, 13) for count in ACCURACIES for kernel in kernels_of(k, count)])
-    worst = {}
+    wanted = [(max(k, 7), moduli.num_moduli_for(accuracy, k)) for k in range(3, 13) for accuracy in ACCURACIES.values()]
+    build_all(engine, [row for k, count in wanted for row in pipeline(k, count).kernels(1 << k - 7, count, DOUBLE)])
     for n in (20, 22, 24, 26, 28):
         state = engine.allocate(n, "double")
         fill(engine.cupy, state.amps, 1)
         for k in range(1, 13):
-            op = Op(Kind.UNITARY, tuple(int(q) for q in rng.permutation(n)[:k]), haar_on(engine, k))
-            steps = {0: DenseBlock(op)}
-            if k >= choose.EMULATED_BLOCK_QUBITS:
-                steps |= {count: DenseBlock(op, Arithmetic.OZAKI, count) for count in ACCURACIES}
-            seconds = in_turn(engine, state, steps)
-            native = DenseBlock(op, prediction=cost.predict_matrix(op, cost.Extent.whole(n), n, "double", device))
-            for count, (name, accuracy) in ACCURACIES.items() if k >= choose.EMULATED_BLOCK_QUBITS else ():
-                asked = choose.Asked("double", "auto", accuracy)
-                chosen = choose.dense_block(native, 2.0**n, n, asked, device)
-                # the planner leaves smaller matrices to tile passes
-                taken = chosen.num_moduli if k >= choose.NATIVE_BLOCK_QUBITS else 0
-                emulated = cost.predict_emulated(op, count, 2.0**n, n, "double", device)
-                loss = seconds[taken] / min(seconds[0], seconds[count]) - 1
-                worst[name] = max(worst.get(name, (0.0,)), (loss, n, k))
-                lines.add(
-                    part="auto", n=n, k=k, accuracy=name, loss=loss, chosen="emulated" if taken else "native",
-                    native_ms=1e3 * seconds[0], emulated_ms=1e3 * seconds[count],
-                    predicted_native_ms=1e3 * native.prediction.seconds, predicted_emulated_ms=1e3 * emulated.seconds,
-                    redone=engine.take_checks(state).redone,
-                )  # fmt: skip
-            if k < choose.EMULATED_BLOCK_QUBITS:
-                lines.add(part="auto", n=n, k=k, loss=0.0, chosen="native", native_ms=1e3 * seconds[0],
-                          predicted_native_ms=1e3 * native.prediction.seconds)  # fmt: skip
+            if k not in matrices:
+                matrices[k] = haar_on(engine, k)
+            op = Op(Kind.UNITARY, tuple(int(q) for q in rng.permutation(n)[:k]), matrices[k])
+            for row in choices(engine, state, op, device):
+                lines.add(part="auto", n=n, k=k, **row)
+                worst[row["accuracy"]] = max(worst.get(row["accuracy"], (0.0,)), (row["loss"], n, k))
             engine._programs.clear()
         del state
-    for name, (loss, n, k) in worst.items():
-        lines.add(part="auto", accuracy=name, largest_loss=loss, at_n=n, at_k=k)
+    for accuracy, (loss, n, k) in worst.items():
+        lines.add(part="auto", largest_loss=loss, accuracy=accuracy, n=n, k=k)
 
 
-def kernels_of(k, count):
-    """Names and instances of an emulated block's kernels."""
-    return pipeline(k, count).kernels(1 << k - 7, count, DOUBLE)
+def choices(engine, state, op, device):
+    """A row for each accuracy: the choice, its loss against the better path, times and predictions of both."""
+    n, k = state.num_qubits, len(op.targets)
+    emulates = k >= choose.EMULATED_BLOCK_QUBITS
+    counts = {name: moduli.num_moduli_for(accuracy, k) for name, accuracy in ACCURACIES.items()} if emulates else {}
+    steps = {count: DenseBlock(op, Arithmetic.OZAKI, count) for count in counts.values()} | {0: DenseBlock(op)}
+    seconds = in_turn(engine, state, steps)
+    native = DenseBlock(op, prediction=cost.predict_matrix(op, cost.Extent.whole(n), n, "double", device))
+    times = {"native_ms": 1e3 * seconds[0], "predicted_native_ms": 1e3 * native.prediction.seconds}
+    if not emulates:
+        yield {"accuracy": "any", "chosen": "native", "loss": 0.0, **times}
+    for name, count in counts.items():
+        chosen = choose.dense_block(native, 2.0**n, n, choose.Asked("double", "auto", ACCURACIES[name]), device)
+        # the planner leaves smaller matrices to tile passes
+        taken = chosen.num_moduli if k >= choose.NATIVE_BLOCK_QUBITS else 0
+        emulated = cost.predict_emulated(op, count, 2.0**n, n, "double", device)
+        times |= {"emulated_ms": 1e3 * seconds[count], "predicted_emulated_ms": 1e3 * emulated.seconds}
+        loss = seconds[taken] / min(seconds[0], seconds[count]) - 1
+        yield {"accuracy": name, "moduli": count, "chosen": "emulated" if taken else "native", "loss": loss, **times}
+    redone = engine.take_checks(state).redone
+    assert not redone, f"{redone} columns of k={k}, n={n} were redone: their times are not the block's"
 
 
 def in_turn(engine, state, steps):

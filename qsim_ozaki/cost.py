@@ -41,12 +41,12 @@ class Device:
         mixes_per_s: operators on one or two qubits, times amplitudes, that complex128 tile passes do in a second, their
             phases and exchanges included; 0: what is in a tile costs flops and sweeps.
         mixes_fp32_per_s: the same of complex64 passes.
-        mix_seconds: what such an operator takes at least, however few the amplitudes.
+        mix_seconds: what such an operator takes at least on a state of fewer than ``interpreted_qubits``, for which no
+            kernels are generated.
+        interpreted_qubits: of the widest such states and one more.
         block_flops_per_s: rate of a `DenseBlock` in double precision; 0: as in a tile.
         block_fp32_flops_per_s: the same in single precision.
         block_overlap: share of a `DenseBlock`'s memory time that hides behind its arithmetic.
-        library_seconds: what a `DenseBlock` of `LIBRARY_QUBITS` and more takes at least, however few the amplitudes: a
-            gather, the library's product, a scatter.
         emulated: measured times of emulated blocks in double precision: (qubits of the matrix, moduli, qubits of the
             state, seconds), ascending, at least two of each; empty: by the rates above.
     """
@@ -67,11 +67,11 @@ class Device:
     block_flops_per_s: float = 0.0
     block_fp32_flops_per_s: float = 0.0
     block_overlap: float = 0.0
-    library_seconds: float = 0.0
     emulated: tuple[tuple[int, int, int, float], ...] = ()
     mixes_per_s: float = 0.0
     mixes_fp32_per_s: float = 0.0
     mix_seconds: float = 0.0
+    interpreted_qubits: int = 0
     splits_pairs: bool = False
     moves_qubits: bool = False
     skips_zeros: bool = False
@@ -85,7 +85,6 @@ class Device:
         return self.line_qubits + (precision == "single")
 
 
-LIBRARY_QUBITS = 10  # matrices from this size on are multiplied by the vendor's library, not by a kernel of our own
 # INT8 operations in the time that residues and CRT of one amplitude and modulus take beyond memory's
 CONVERSION_OPS = 600
 
@@ -235,7 +234,8 @@ def predict_tile(ops: Iterable[Op], extent: Extent, num_qubits: int, precision: 
     memory = moved / device.bandwidth_bytes_per_s + _touch_seconds(extent.fresh_bytes, device)
     if device.mixes_per_s:
         mixes_per_s = device.mixes_fp32_per_s if precision == "single" else device.mixes_per_s
-        inside = {"arithmetic": work.mixes * max(extent.worked / mixes_per_s, device.mix_seconds)}
+        least = device.mix_seconds if num_qubits < device.interpreted_qubits else 0.0
+        inside = {"arithmetic": work.mixes * max(extent.worked / mixes_per_s, least)}
     else:
         swept = work.sweeps * 2 * size * extent.worked
         inside = {"arithmetic": flops / rate, "cache": swept / device.cache_bandwidth_bytes_per_s}
@@ -279,8 +279,6 @@ def predict_matrix(op: Op, extent: Extent, num_qubits: int, precision: str, devi
     flops = 8 * extent.worked * share * (1 << len(op.targets))
     memory = moved / device.bandwidth_bytes_per_s + _touch_seconds(extent.fresh_bytes, device)
     seconds = _beside(memory, flops / rate, device.block_overlap) + device.launch_seconds
-    if len(op.targets) >= LIBRARY_QUBITS:
-        seconds = max(seconds, device.library_seconds)
     bound = "arithmetic" if flops / rate > memory else "memory"
     return Prediction(seconds, moved, flops, moved / (2 * size * 2.0**num_qubits), bound)
 

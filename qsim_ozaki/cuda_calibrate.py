@@ -16,13 +16,13 @@ import numpy as np
 
 from qsim_ozaki import jit
 from qsim_ozaki.calibrate_ops import NOTHING, dense_ops, fourier, mixing_layers, rotations
-from qsim_ozaki.cost import LIBRARY_QUBITS, Device, tile_work
+from qsim_ozaki.cost import Device, tile_work
 from qsim_ozaki.cuda_layout import SHAPES
 from qsim_ozaki.cuda_ozaki import EmulatedBlock
 from qsim_ozaki.cuda_ozaki_pipeline import pipeline
 from qsim_ozaki.cuda_ozaki_tables import ROW_BITS
-from qsim_ozaki.cuda_tiles import INSTANCES
-from qsim_ozaki.ops import DenseBlock, Kind, Op, TilePass
+from qsim_ozaki.cuda_tiles import INSTANCES, REPEAT_QUBITS
+from qsim_ozaki.ops import DenseBlock, Kind, Op, Prepare, Step, TilePass
 
 LARGE_BYTES = 1 << 30  # several times any L2
 SWEEPS_PER_LAYER = 4  # of rotations on 12 tile qubits: three to a sweep, as the cost model counts
@@ -32,9 +32,11 @@ OVERLAP = (
 BLOCK_OVERLAP = 0.8  # of a matrix product on tensor cores
 REPEATS = 5
 QUICK_REPEATS, QUICK_SECONDS = 15, 1e-3  # of what takes less
-DENSE_OPS = 40  # two-qubit unitaries
+DENSE_OPS = 8  # two-qubit unitaries: kernels with more take long to compile
 BLOCK_QUBITS = 9  # of the measured matrix: beyond it the rate of FP64 tensor cores changes little
-LAYERS = 3  # of each kind of the measured mixing operators: about as many as a pass of a circuit has
+LAYERS = (
+    1  # of each kind of the measured mixing operators: about as many as passes of circuits have, compiled in a second
+)
 # Measured emulated blocks: of a size whose columns a kernel holds whole and of one whose products run beside other
 # kernels, at 34 bits and at FP64 parity, where the host, one chunk and many chunks bound the time.
 EMULATED_QUBITS, EMULATED_MODULI, EMULATED_STATES = (8, 10), (9, 16), (20, 22, 26)
@@ -48,7 +50,7 @@ FIELDS = {
     *PASS_RATES["double"],
     *PASS_RATES["single"],
     *("bandwidth_bytes_per_s", "cache_bandwidth_bytes_per_s", "int8_ops_per_s"),
-    *("launch_seconds", "mix_seconds", "library_seconds", "emulated"),
+    *("launch_seconds", "mix_seconds", "fill_bytes_per_s", "emulated"),
 }
 
 
@@ -63,6 +65,7 @@ def cuda_device(engine: Any) -> Device:
         line_qubits=SHAPES["double"].line_qubits,
         overlap=OVERLAP,
         block_overlap=BLOCK_OVERLAP,
+        interpreted_qubits=REPEAT_QUBITS,
         splits_pairs=True,
         moves_qubits=True,
         skips_zeros=True,
@@ -96,13 +99,11 @@ def measure(engine: Any) -> dict[str, Any]:
     tiny, tile = engine.allocate(12, "double"), tuple(range(12))
     nothing, mixing = TilePass(tile, NOTHING), TilePass(tile, mixing_layers(tile, LAYERS))
     of_mixes = step_seconds(engine, tiny, mixing) - step_seconds(engine, tiny, nothing)
-    block = partial(engine.run_step, tiny, DenseBlock(Op(Kind.UNITARY, tile[:LIBRARY_QUBITS], fourier(LIBRARY_QUBITS))))
     return {
         **_pass_rates(engine, qubits),
         "int8_ops_per_s": int8_rate(engine),
         "launch_seconds": alone_seconds(engine, partial(engine.run_step, tiny, nothing)),
         "mix_seconds": max(of_mixes, 0.0) / tile_work(mixing.ops).mixes,
-        "library_seconds": alone_seconds(engine, block),
         "emulated": emulated_times(engine, qubits),
     }
 
@@ -116,7 +117,7 @@ def _pass_rates(engine: Any, qubits: int) -> dict[str, float]:
     for precision, (flops, mixes, block_flops) in PASS_RATES.items():
         state = filled(engine, qubits, precision)
         empty = step_seconds(engine, state, TilePass(tile, NOTHING))
-        dense = step_seconds(engine, state, TilePass(tile, dense_ops(far, DENSE_OPS))) - empty
+        dense = step_seconds(engine, state, TilePass(tile, dense_ops(far, DENSE_OPS))) - (1 - OVERLAP) * empty
         mixed = step_seconds(engine, state, TilePass(tile, mixing)) - (1 - OVERLAP) * empty
         block = step_seconds(engine, state, DenseBlock(Op(Kind.UNITARY, far, fourier(BLOCK_QUBITS))))
         found[flops] = DENSE_OPS * 32 * amps / max(dense, 1e-9)
@@ -124,6 +125,8 @@ def _pass_rates(engine: Any, qubits: int) -> dict[str, float]:
         found[block_flops] = (8 << BLOCK_QUBITS) * amps / max(block - (1 - BLOCK_OVERLAP) * empty, 1e-9)
         if precision == "double":
             layers = step_seconds(engine, state, TilePass(tile, rotations(tile, 8))) - empty
+            fill = step_seconds(engine, state, Prepare(np.full((qubits, 2), 0.5**0.5, complex)))
+            found["fill_bytes_per_s"] = 16 * amps / fill
             found["bandwidth_bytes_per_s"] = 32 * amps / empty
             found["cache_bandwidth_bytes_per_s"] = 8 * SWEEPS_PER_LAYER * 32 * amps / max(layers, 1e-9)
     return found
@@ -157,7 +160,7 @@ def emulated_times(engine: Any, most_qubits: int) -> list[tuple[int, int, int, f
     return found
 
 
-def step_seconds(engine: Any, state: Any, step: TilePass | DenseBlock) -> float:
+def step_seconds(engine: Any, state: Any, step: Step) -> float:
     """Median seconds of ``step`` by device events, compiled and warm."""
 
     def several() -> None:

@@ -26,17 +26,8 @@ RULES = {
         {"numpy"},
     ),
     "bench_gemm": (
-        {
-            "bench_blocks",
-            "cpu_calibrate",
-            "cuda_ozaki",
-            "cuda_ozaki_pipeline",
-            "experiment",
-            "founding",
-            "moduli",
-            "errors",
-            "_cpu",
-        },
+        {"bench_blocks", "cpu_calibrate", "cuda_ozaki", "cuda_ozaki_pipeline", "experiment", "founding", "moduli"}
+        | {"errors", "_cpu"},
         {"numpy"},
     ),
     "bench_blocks": (
