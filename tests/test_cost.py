@@ -13,7 +13,7 @@ from qsim_ozaki.ops import EMPTY, Kind, Op
 
 GPU = replace(
     DEVICE, overlap=0.25, mixes_per_s=1e12, mixes_fp32_per_s=2e12, mix_seconds=1e-7, block_flops_per_s=1e13,
-    block_fp32_flops_per_s=2e13, block_overlap=0.5, int8_ops_per_s=1e15,
+    block_fp32_flops_per_s=2e13, block_overlap=0.5, int8_ops_per_s=1e15, interpreted_qubits=12,
 )  # fmt: skip
 CX = Op(Kind.PERMUTATION, (1,), np.ones(2, complex), (0,), 1, np.array([1, 0]), "cx")
 
