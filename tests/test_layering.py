@@ -31,16 +31,8 @@ RULES = {
         {"numpy"},
     ),
     "bench_blocks": (
-        {
-            "cuda_calibrate",
-            "cuda_founding",
-            "cuda_ozaki",
-            "cuda_ozaki_pipeline",
-            "engine",
-            "experiment",
-            "founding",
-            "ops",
-        },
+        {"cuda_calibrate", "cuda_founding", "cuda_ozaki", "cuda_ozaki_pipeline", "engine", "experiment"}
+        | {"founding", "ops"},
         {"numpy"},
     ),
     "experiment_report": ({"bench_report", "experiment"}, {"rich", "matplotlib"}),
@@ -58,8 +50,9 @@ RULES = {
     "source": ({"circuits", "errors"}, {"qiskit"}),
     "compare": ({"backend", "instructions", "errors"}, {"numpy", "qiskit", "qiskit_aer"}),
     "bench_cuda": (
-        {"bench_blocks", "bench_cuda_row", "bench_custatevec", "bench_gpu", "bench_options", "bench_record", "circuits"}
-        | {"experiment", "plan", "cuda_calibrate", "cuda_layout", "cuda_tiles", "cost", "op_list", "ops", "errors"},
+        {"bench_blocks", "bench_cuda_row", "bench_custatevec", "bench_gpu", "bench_options"}
+        | {"bench_record", "circuits", "experiment", "jsonable", "plan", "cuda_calibrate", "cuda_layout"}
+        | {"cuda_tiles", "cost", "op_list", "ops", "errors"},
         {"numpy"},
     ),
     "bench_cuda_row": (
