@@ -67,6 +67,12 @@ def check(engine, plans):
         row(section="check", **key, error=error, ok=bool(error < limit))
 
 
+def dense_ops(qubits, count):
+    """``count`` random two-qubit unitaries on neighbours among ``qubits``."""
+    places = [number % (len(qubits) - 1) for number in range(count)]
+    return tuple(Op(Kind.UNITARY, qubits[place : place + 2], haar(4, number)) for number, place in enumerate(places))
+
+
 def passes(engine, n=30):
     """Single tile passes: nothing, H on all tile qubits, at several places; batched transforms."""
     for precision in ("double", "single"):
@@ -84,7 +90,7 @@ def passes(engine, n=30):
                 ("9 H", (Op(Kind.HADAMARD, qubits[line:], EMPTY),)),
                 ("all H", (Op(Kind.HADAMARD, qubits, EMPTY),)),
                 ("10 layers of rotations", calibrate_ops.rotations(qubits, 10)),
-                ("20 dense pairs", calibrate_ops.dense_ops(qubits, 20)),
+                ("20 dense pairs", dense_ops(qubits, 20)),
             ):
                 step = TilePass(tuple(qubits), tuple(ops))
                 t = cuda_calibrate.step_seconds(engine, state, step)

@@ -15,15 +15,6 @@ NOTHING = (Op(Kind.DIAGONAL, (), np.ones(1, complex)),)  # a pass that only read
 CZ = np.array([1, 1, 1, -1], complex)
 
 
-def dense_ops(qubits: Sequence[int], count: int) -> tuple[Op, ...]:
-    """``count`` random two-qubit unitaries on neighbours among ``qubits``."""
-    rng, ops = np.random.default_rng(2), []
-    for number in range(count):
-        place = number % (len(qubits) - 1)
-        ops.append(Op(Kind.UNITARY, tuple(qubits[place : place + 2]), random_unitary(rng, 4)))
-    return tuple(ops)
-
-
 def rotations(qubits: Sequence[int], count: int) -> tuple[Op, ...]:
     """``count`` layers of real rotations."""
     matrix = np.array([[np.cos(0.7), -np.sin(0.7)], [np.sin(0.7), np.cos(0.7)]], complex)

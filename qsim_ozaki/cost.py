@@ -5,6 +5,7 @@ In: a `Device` and a step's ops. Out: a `Prediction`. It measures nothing and ch
 
 from __future__ import annotations
 
+import math
 from bisect import bisect
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -47,8 +48,9 @@ class Device:
         block_flops_per_s: rate of a `DenseBlock` in double precision; 0: as in a tile.
         block_fp32_flops_per_s: the same in single precision.
         block_overlap: share of a `DenseBlock`'s memory time that hides behind its arithmetic.
-        emulated: measured times of emulated blocks in double precision: (qubits of the matrix, moduli, qubits of the
-            state, seconds), ascending, at least two of each; empty: by the rates above.
+        blocks: measured times of `DenseBlock`s in double precision: (qubits of the matrix, moduli or 0 for a native
+            one, qubits of the state, seconds), ascending, each matrix and count with at least two states, and at
+            least two counts beside 0; empty: by the rates above.
     """
 
     name: str
@@ -67,7 +69,7 @@ class Device:
     block_flops_per_s: float = 0.0
     block_fp32_flops_per_s: float = 0.0
     block_overlap: float = 0.0
-    emulated: tuple[tuple[int, int, int, float], ...] = ()
+    blocks: tuple[tuple[int, int, int, float], ...] = ()
     mixes_per_s: float = 0.0
     mixes_fp32_per_s: float = 0.0
     mix_seconds: float = 0.0
@@ -279,6 +281,8 @@ def predict_matrix(op: Op, extent: Extent, num_qubits: int, precision: str, devi
     flops = 8 * extent.worked * share * (1 << len(op.targets))
     memory = moved / device.bandwidth_bytes_per_s + _touch_seconds(extent.fresh_bytes, device)
     seconds = _beside(memory, flops / rate, device.block_overlap) + device.launch_seconds
+    if precision == "double" and _measured_size(len(op.targets), device) <= len(op.targets):
+        seconds = _measured_seconds(len(op.targets), 0, extent.worked * share, device)
     bound = "arithmetic" if flops / rate > memory else "memory"
     return Prediction(seconds, moved, flops, moved / (2 * size * 2.0**num_qubits), bound)
 
@@ -309,25 +313,30 @@ def predict_emulated(
     passes = moved / (2 * state_bytes(num_qubits, precision))
     bound = "INT8" if arithmetic > memory else "memory"
     seconds = memory + arithmetic + device.launch_seconds
-    if device.emulated:
-        seconds = _emulated_seconds(len(op.targets), num_moduli, amps, device)
+    if device.blocks:
+        seconds = _measured_seconds(len(op.targets), num_moduli, amps, device)
     return Prediction(seconds, moved, 8 * size * amps, passes, bound)
 
 
-def _emulated_seconds(num_targets: int, num_moduli: int, amps: float, device: Device) -> float:
-    """From the times of the largest measured matrix that is not larger, and products at the INT8 rate for the rest.
+def _measured_size(num_targets: int, device: Device) -> float:
+    """The largest measured matrix that is not larger, else the least that there is."""
+    sizes = {row[0] for row in device.blocks}
+    return max((size for size in sizes if size <= num_targets), default=min(sizes, default=math.inf))
+
+
+def _measured_seconds(num_targets: int, num_moduli: int, amps: float, device: Device) -> float:
+    """From the times of the largest measured matrix that is not larger, and products at the full rate for the rest.
 
     In amplitudes and in moduli linear between what was measured and beyond it; fewer amplitudes take no less time, for
     launches and the host bound it.
     """
-    sizes = {row[0] for row in device.emulated}
-    size = max((k for k in sizes if k <= num_targets), default=min(sizes))
-    seconds = {}
-    for moduli in sorted({row[1] for row in device.emulated if row[0] == size}):
-        points = [(2.0 ** row[2], row[3]) for row in device.emulated if (row[0], row[1]) == (size, moduli)]
+    size, seconds = int(_measured_size(num_targets, device)), {}
+    for moduli in sorted({row[1] for row in device.blocks if (row[1] > 0) == (num_moduli > 0)}):
+        points = [(2.0 ** row[2], row[3]) for row in device.blocks if (row[0], row[1]) == (size, moduli)]
         seconds[moduli] = max(_line(points, amps), min(point[1] for point in points))
-    products = 4 * num_moduli * max((1 << num_targets) - (1 << int(size)), 0) * amps / device.int8_ops_per_s
-    return max(_line([*seconds.items()], num_moduli), 0.0) + products
+    measured = _line([*seconds.items()], num_moduli) if num_moduli else seconds[0]
+    column_seconds = 4 * num_moduli / device.int8_ops_per_s if num_moduli else 8 / device.block_flops_per_s
+    return max(measured, 0.0) + column_seconds * max((1 << num_targets) - (1 << size), 0) * amps
 
 
 def _line(points: Sequence[tuple[float, float]], at: float) -> float:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from qsim_ozaki import jit
-from qsim_ozaki.calibrate_ops import NOTHING, dense_ops, fourier, mixing_layers, rotations
+from qsim_ozaki.calibrate_ops import NOTHING, fourier, mixing_layers, rotations
 from qsim_ozaki.cost import Device, tile_work
 from qsim_ozaki.cuda_layout import SHAPES
 from qsim_ozaki.cuda_ozaki import EmulatedBlock
@@ -25,23 +25,18 @@ from qsim_ozaki.cuda_tiles import INSTANCES, REPEAT_QUBITS
 from qsim_ozaki.ops import DenseBlock, Kind, Op, Prepare, Step, TilePass
 
 LARGE_BYTES = 1 << 30  # several times any L2
-SWEEPS_PER_LAYER = 4  # of rotations on 12 tile qubits: three to a sweep, as the cost model counts
-OVERLAP = (
-    0.3  # share of a tile pass's memory time that arithmetic hides: the card's power bounds their sum (H200, 2026-11)
-)
-BLOCK_OVERLAP = 0.8  # of a matrix product on tensor cores
-REPEATS = 5
-QUICK_REPEATS, QUICK_SECONDS = 15, 1e-3  # of what takes less
-DENSE_OPS = 8  # two-qubit unitaries: kernels with more take long to compile
-BLOCK_QUBITS = 9  # of the measured matrix: beyond it the rate of FP64 tensor cores changes little
-LAYERS = (
-    1  # of each kind of the measured mixing operators: about as many as passes of circuits have, compiled in a second
-)
-# Measured emulated blocks: of a size whose columns a kernel holds whole and of one whose products run beside other
-# kernels, at 34 bits and at FP64 parity, where the host, one chunk and many chunks bound the time.
-EMULATED_QUBITS, EMULATED_MODULI, EMULATED_STATES = (8, 10), (9, 16), (20, 22, 26)
+ROTATION_LAYERS, SWEEPS_PER_LAYER = 16, 4  # on 12 tile qubits: three rotations to a sweep, as the cost model counts
+# Share of a tile pass's memory time that its arithmetic hides: a card's power bounds their sum (H200, 2026-11).
+OVERLAP = 0.3
+BLOCK_OVERLAP = 0.8  # the same of a matrix product on tensor cores
+REPEATS, QUICK_REPEATS = 5, 15  # the second of what takes less than a millisecond
+BLOCK_QUBITS = 9  # of the matrix by which tensor cores are measured: beyond it their rate changes little
+MIXING_LAYERS = 1  # about as many operators as passes of circuits have, compiled in a second
+# Measured blocks: of a size whose columns a kernel holds whole and of one whose products run beside other kernels;
+# native, at 34 bits and at FP64 parity; on states where many chunks, one chunk and the host bound the time.
+MEASURED_QUBITS, MEASURED_MODULI, MEASURED_STATES = (8, 10), (0, 9, 16), (26, 22, 20)
 BATCH = 8  # steps between two events: the first launch waits for the host, which would count as device time
-MEASURED: dict[str, dict[str, Any]] = {}  # by this process: a home that cannot be written costs it one measurement
+KNOWN: dict[str, dict[str, Any]] = {}  # to this process: a home that cannot be written costs it one measurement
 PASS_RATES = {  # names of the rates of each precision
     "double": ("fp64_flops_per_s", "mixes_per_s", "block_flops_per_s"),
     "single": ("fp32_flops_per_s", "mixes_fp32_per_s", "block_fp32_flops_per_s"),
@@ -50,14 +45,12 @@ FIELDS = {
     *PASS_RATES["double"],
     *PASS_RATES["single"],
     *("bandwidth_bytes_per_s", "cache_bandwidth_bytes_per_s", "int8_ops_per_s"),
-    *("launch_seconds", "mix_seconds", "fill_bytes_per_s", "emulated"),
+    *("launch_seconds", "mix_seconds", "fill_bytes_per_s", "blocks"),
 }
 
 
 def cuda_device(engine: Any) -> Device:
     """The record of the engine's GPU: rates from the cache file, or measured now; free memory as it is."""
-    rates = _rates(engine)
-    emulated = tuple((int(k), int(moduli), int(n), float(seconds)) for k, moduli, n, seconds in rates["emulated"])
     return Device(
         name=engine.device_name,
         memory_bytes=engine.free_bytes(),
@@ -69,25 +62,26 @@ def cuda_device(engine: Any) -> Device:
         splits_pairs=True,
         moves_qubits=True,
         skips_zeros=True,
-        **(rates | {"emulated": emulated}),
+        **_rates(engine),
     )
 
 
 def _rates(engine: Any) -> dict[str, Any]:
+    """What is measured: from this process, the file, or now."""
     from platformdirs import user_cache_path
 
     file = user_cache_path("qsim-ozaki") / "cuda-devices.json"
     name = f"{engine.device_name} driver {engine.cupy.cuda.runtime.driverGetVersion()} {jit.sources_hash()[:16]}"
-    if name in MEASURED:
-        return MEASURED[name]
-    try:
-        known: dict[str, dict[str, Any]] = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        known = {}
-    if set(known.get(name, ())) != FIELDS:  # of another version
-        known[name] = MEASURED[name] = measure(engine)
-        jit.write_atomically(file, json.dumps(known, indent=1).encode())
-    return known[name]
+    if name not in KNOWN:
+        try:
+            known: dict[str, dict[str, Any]] = json.loads(file.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            known = {}
+        if set(known.get(name, ())) != FIELDS:  # never, or by another version
+            known[name] = measure(engine)
+            jit.write_atomically(file, json.dumps(known, indent=1).encode())
+        KNOWN[name] = known[name] | {"blocks": tuple(tuple(row) for row in known[name]["blocks"])}
+    return KNOWN[name]
 
 
 def measure(engine: Any) -> dict[str, Any]:
@@ -96,15 +90,16 @@ def measure(engine: Any) -> dict[str, Any]:
     while size > engine.free_bytes() // 4:
         size //= 2
     qubits = (size // 16).bit_length() - 1
+    compile_blocks(engine)  # first: what the host bounds is measured when it has cooled down again
+    rates = _pass_rates(engine, qubits)
     tiny, tile = engine.allocate(12, "double"), tuple(range(12))
-    nothing, mixing = TilePass(tile, NOTHING), TilePass(tile, mixing_layers(tile, LAYERS))
+    nothing, mixing = TilePass(tile, NOTHING), TilePass(tile, mixing_layers(tile, MIXING_LAYERS))
     of_mixes = step_seconds(engine, tiny, mixing) - step_seconds(engine, tiny, nothing)
-    return {
-        **_pass_rates(engine, qubits),
+    return rates | {
         "int8_ops_per_s": int8_rate(engine),
-        "launch_seconds": alone_seconds(engine, partial(engine.run_step, tiny, nothing)),
         "mix_seconds": max(of_mixes, 0.0) / tile_work(mixing.ops).mixes,
-        "emulated": emulated_times(engine, qubits),
+        "blocks": block_times(engine, qubits),
+        "launch_seconds": least_seconds(engine, [partial(engine.run_step, tiny, nothing)], QUICK_REPEATS)[0],
     }
 
 
@@ -112,23 +107,22 @@ def _pass_rates(engine: Any, qubits: int) -> dict[str, float]:
     """Rates of passes over states of so many qubits, in both precisions."""
     amps, line = 2.0**qubits, SHAPES["double"].line_qubits
     tile = (*range(line), *range(qubits - 12 + line, qubits))
-    mixing, far = mixing_layers(tile, LAYERS), tile[-BLOCK_QUBITS:]
+    turns, mixing = rotations(tile, ROTATION_LAYERS), mixing_layers(tile, MIXING_LAYERS)
+    block = DenseBlock(Op(Kind.UNITARY, tile[-BLOCK_QUBITS:], fourier(BLOCK_QUBITS)))
     found = {}
     for precision, (flops, mixes, block_flops) in PASS_RATES.items():
         state = filled(engine, qubits, precision)
-        empty = step_seconds(engine, state, TilePass(tile, NOTHING))
-        dense = step_seconds(engine, state, TilePass(tile, dense_ops(far, DENSE_OPS))) - (1 - OVERLAP) * empty
-        mixed = step_seconds(engine, state, TilePass(tile, mixing)) - (1 - OVERLAP) * empty
-        block = step_seconds(engine, state, DenseBlock(Op(Kind.UNITARY, far, fourier(BLOCK_QUBITS))))
-        found[flops] = DENSE_OPS * 32 * amps / max(dense, 1e-9)
-        found[mixes] = tile_work(mixing).mixes * amps / max(mixed, 1e-9)
-        found[block_flops] = (8 << BLOCK_QUBITS) * amps / max(block - (1 - BLOCK_OVERLAP) * empty, 1e-9)
+        empty, turned, mixed = (step_seconds(engine, state, TilePass(tile, ops)) for ops in (NOTHING, turns, mixing))
+        turned, mixed = (max(each - (1 - OVERLAP) * empty, 1e-9) for each in (turned, mixed))
+        multiplied = max(step_seconds(engine, state, block) - (1 - BLOCK_OVERLAP) * empty, 1e-9)
+        found[flops] = tile_work(turns).flops * amps / turned
+        found[mixes] = tile_work(mixing).mixes * amps / mixed
+        found[block_flops] = (8 << BLOCK_QUBITS) * amps / multiplied
         if precision == "double":
-            layers = step_seconds(engine, state, TilePass(tile, rotations(tile, 8))) - empty
-            fill = step_seconds(engine, state, Prepare(np.full((qubits, 2), 0.5**0.5, complex)))
-            found["fill_bytes_per_s"] = 16 * amps / fill
+            filling = step_seconds(engine, state, Prepare(np.full((qubits, 2), 0.5**0.5, complex)))
+            found["fill_bytes_per_s"] = 16 * amps / filling
             found["bandwidth_bytes_per_s"] = 32 * amps / empty
-            found["cache_bandwidth_bytes_per_s"] = 8 * SWEEPS_PER_LAYER * 32 * amps / max(layers, 1e-9)
+            found["cache_bandwidth_bytes_per_s"] = ROTATION_LAYERS * SWEEPS_PER_LAYER * 32 * amps / turned
     return found
 
 
@@ -141,23 +135,28 @@ def filled(engine: Any, qubits: int, precision: str) -> Any:
     return state
 
 
-def emulated_times(engine: Any, most_qubits: int) -> list[tuple[int, int, int, float]]:
-    """Least seconds of emulated blocks: (qubits of the matrix, moduli, qubits of the state, seconds)."""
-    instance, found = INSTANCES["double"], []
-    kernels = [
-        row
-        for k in EMULATED_QUBITS
-        for moduli in EMULATED_MODULI
-        for row in pipeline(k, moduli).kernels(1 << k - ROW_BITS, moduli, instance)
-    ]
-    jit.cache_all(kernels, engine.architecture)
-    for n in sorted({min(n, most_qubits) for n in EMULATED_STATES}):
-        state = filled(engine, n, "double")
-        for k in EMULATED_QUBITS:
-            for moduli in EMULATED_MODULI:
-                block = EmulatedBlock(engine, fourier(k), range(n - k, n), {}, moduli)
-                found.append((k, moduli, n, alone_seconds(engine, partial(block.run, state.amps, instance))))
-    return found
+def compile_blocks(engine: Any) -> None:
+    """Kernels of the measured emulated blocks, on all cores."""
+    wanted = [(k, moduli) for k in MEASURED_QUBITS for moduli in MEASURED_MODULI if moduli]
+    kernels = [pipeline(k, moduli).kernels(1 << k - ROW_BITS, moduli, INSTANCES["double"]) for k, moduli in wanted]
+    jit.cache_all([row for rows in kernels for row in rows], engine.architecture)
+
+
+def block_times(engine: Any, most_qubits: int) -> list[tuple[int, int, int, float]]:
+    """Least seconds of blocks alone: (qubits of the matrix, moduli or 0, qubits of the state, seconds), ascending."""
+    found = []
+    for n in sorted({min(n, most_qubits) for n in MEASURED_STATES}, reverse=True):
+        state, actions = filled(engine, n, "double"), {}
+        for k in MEASURED_QUBITS:
+            op = Op(Kind.UNITARY, tuple(range(n - k, n)), fourier(k))
+            for moduli in MEASURED_MODULI:
+                actions[k, moduli] = partial(engine.run_step, state, DenseBlock(op))
+                if moduli:
+                    block = EmulatedBlock(engine, op.matrix(), op.targets, {}, moduli)
+                    actions[k, moduli] = partial(block.run, state.amps, INSTANCES["double"])
+        seconds = least_seconds(engine, [*actions.values()], REPEATS if n == most_qubits else QUICK_REPEATS)
+        found += [(*which, n, each) for which, each in zip(actions, seconds, strict=True)]
+    return sorted(found)
 
 
 def step_seconds(engine: Any, state: Any, step: Step) -> float:
@@ -206,11 +205,12 @@ def event_seconds(engine: Any, action: Callable[[], object], repeats: int = REPE
     return float(np.median([clock(engine.cupy, action).seconds for _ in range(repeats)]))
 
 
-def alone_seconds(engine: Any, action: Callable[[], object]) -> float:
-    """Least seconds of ``action`` on an idle GPU by device events: the host's work counts where the device waits."""
-    action()
-    repeats = QUICK_REPEATS if clock(engine.cupy, action).seconds < QUICK_SECONDS else REPEATS
-    return min(clock(engine.cupy, action).seconds for _ in range(repeats))
+def least_seconds(engine: Any, actions: Sequence[Callable[[], object]], repeats: int) -> list[float]:
+    """Least seconds of each action on an idle GPU by device events, in turn; the host's count where a GPU waits."""
+    for action in actions:
+        action()
+    clocks = [[clock(engine.cupy, action).seconds for action in actions] for _ in range(repeats)]
+    return [min(column) for column in zip(*clocks, strict=True)]
 
 
 def pass_seconds(engine: Any, state: Any) -> float:

@@ -7,7 +7,7 @@ import pytest
 from devices import DEVICE
 from random_ops import random_unitary
 
-from qsim_ozaki.calibrate_ops import dense_ops, fourier, mixing_layers, rotations
+from qsim_ozaki.calibrate_ops import fourier, mixing_layers, rotations
 from qsim_ozaki.cost import Extent, predict_emulated, predict_matrix, predict_tile, tile_work
 from qsim_ozaki.ops import EMPTY, Kind, Op
 
@@ -26,15 +26,15 @@ def test_operators_that_mix_are_counted_by_the_amplitudes_they_act_on(rng):
     assert tile_work(rotations(range(5), 3)).mixes == 15
     assert tile_work([Op(Kind.HADAMARD, (0, 1, 2), EMPTY)]).mixes == 3
     assert tile_work([CX, CX]).mixes == 1
-    assert tile_work(dense_ops(range(4), 5)).mixes == 20
+    assert tile_work([unitary(rng, 2)] * 5).mixes == 20
     assert tile_work(mixing_layers(range(8), 2)).mixes == 2 * (8 + 8 + 8 + 4)
     assert tile_work([Op(Kind.DIAGONAL, (0, 1), np.array([1, 1, 1, -1], complex))]).mixes == 0
     wide = tile_work([unitary(rng, 3), unitary(rng, 4, (4, 5))])
     assert (wide.mixes, wide.wide, wide.wide_flops) == (0, 2, 64 + 128 / 4)
 
 
-def test_measured_operators_are_unitary(rng):
-    for op in (*mixing_layers(range(6), 2), *dense_ops(range(5), 4)):
+def test_measured_operators_are_unitary():
+    for op in mixing_layers(range(6), 2):
         matrix = op.matrix()
         assert np.allclose(matrix @ matrix.conj().T, np.eye(len(matrix)), atol=1e-14)
     assert np.allclose(fourier(5) @ fourier(5).conj().T, np.eye(32), atol=1e-14)
@@ -80,19 +80,25 @@ def test_a_matrix_takes_no_less_than_memory_and_launches():
     assert predict_matrix(controlled, extent, 20, "double", GPU).flops == 8 * 2.0 ** (20 + 9 - 2)
 
 
-def test_emulated_blocks_follow_their_measured_times():
-    rows = ((8, 9, 20, 2e-4), (8, 9, 22, 3e-4), (8, 9, 24, 8e-4), (8, 16, 20, 2e-4), (8, 16, 24, 15e-4))
-    device = replace(GPU, emulated=rows)
+def test_blocks_follow_their_measured_times():
+    emulated = ((8, 9, 20, 2e-4), (8, 9, 22, 3e-4), (8, 9, 24, 8e-4), (8, 16, 20, 2e-4), (8, 16, 24, 15e-4))
+    native = ((8, 0, 20, 1e-4), (8, 0, 24, 9e-4))
+    device = replace(GPU, blocks=native + emulated)
 
-    def seconds(k, moduli, amps):
+    def seconds(k, moduli, amps, device=device, precision="double"):
         op = Op(Kind.UNITARY, tuple(range(k)), EMPTY)
-        return predict_emulated(op, moduli, amps, 24, "double", device).seconds
+        if not moduli:
+            return predict_matrix(op, Extent(amps, amps), 24, precision, device).seconds
+        return predict_emulated(op, moduli, amps, 24, precision, device).seconds
 
-    for k, moduli, n, measured in rows:
+    for k, moduli, n, measured in device.blocks:
         assert seconds(k, moduli, 2.0**n) == pytest.approx(measured)
     assert seconds(8, 9, 2.0**10) == seconds(7, 9, 2.0**20) == 2e-4  # launches
     assert seconds(8, 9, 2.0**23) == pytest.approx(3e-4 + 5e-4 / 3)
     assert seconds(8, 9, 2.0**25) == pytest.approx(8e-4 + 5e-4 * 4 / 3)
     assert seconds(8, 12.5, 2.0**24) == pytest.approx(11.5e-4)
-    products = 4 * 9 * (1024 - 256) * 2.0**24 / GPU.int8_ops_per_s
-    assert seconds(10, 9, 2.0**24) == pytest.approx(8e-4 + products)
+    rest = (1024 - 256) * 2.0**24
+    assert seconds(10, 9, 2.0**24) == pytest.approx(8e-4 + 4 * 9 * rest / GPU.int8_ops_per_s)
+    assert seconds(10, 0, 2.0**24) == pytest.approx(9e-4 + 8 * rest / GPU.block_flops_per_s)
+    for k, precision in ((7, "double"), (8, "single")):
+        assert seconds(k, 0, 2.0**24, precision=precision) == seconds(k, 0, 2.0**24, GPU, precision)
