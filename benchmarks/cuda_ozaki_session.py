@@ -33,7 +33,7 @@ import cuda_ozaki_ways
 import numpy as np
 from cuda_ozaki_inputs import BITS_34, COUNTS, PARITY, build_all, haar_on, random_amps
 
-from qsim_ozaki import choose, cost, cuda_calibrate, cuda_founding, founding, jit, moduli
+from qsim_ozaki import choose, cost, cost_blocks, cuda_calibrate, cuda_founding, founding, jit, moduli
 from qsim_ozaki.bench_blocks import timer
 from qsim_ozaki.bench_gemm import GemmOptions
 from qsim_ozaki.bench_gpu import fill
@@ -258,7 +258,7 @@ def choices(engine, state, op, device):
     counts = {name: moduli.num_moduli_for(accuracy, k) for name, accuracy in ACCURACIES.items()} if emulates else {}
     steps = {count: DenseBlock(op, Arithmetic.OZAKI, count) for count in counts.values()} | {0: DenseBlock(op)}
     seconds = in_turn(engine, state, steps)
-    native = DenseBlock(op, prediction=cost.predict_matrix(op, cost.Extent.whole(n), n, "double", device))
+    native = DenseBlock(op, prediction=cost_blocks.predict_matrix(op, cost.Extent.whole(n), n, "double", device))
     times = {"native_ms": 1e3 * seconds[0], "predicted_native_ms": 1e3 * native.prediction.seconds}
     if not emulates:
         yield {"accuracy": "any", "chosen": "native", "loss": 0.0, **times}
@@ -266,7 +266,7 @@ def choices(engine, state, op, device):
         chosen = choose.dense_block(native, 2.0**n, n, choose.Asked("double", "auto", ACCURACIES[name]), device)
         # the planner leaves smaller matrices to tile passes
         taken = chosen.num_moduli if k >= choose.NATIVE_BLOCK_QUBITS else 0
-        emulated = cost.predict_emulated(op, count, 2.0**n, n, "double", device)
+        emulated = cost_blocks.predict_emulated(op, count, 2.0**n, n, "double", device)
         times |= {"emulated_ms": 1e3 * seconds[count], "predicted_emulated_ms": 1e3 * emulated.seconds}
         loss = seconds[taken] / min(seconds[0], seconds[count]) - 1
         yield {"accuracy": name, "moduli": count, "chosen": "emulated" if taken else "native", "loss": loss, **times}

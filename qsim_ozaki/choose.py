@@ -8,7 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from qsim_ozaki import moduli
-from qsim_ozaki.cost import Device, predict_emulated
+from qsim_ozaki.cost import Device
+from qsim_ozaki.cost_blocks import predict_emulated
 from qsim_ozaki.errors import OptionError
 from qsim_ozaki.explain import format_seconds
 from qsim_ozaki.ops import DenseBlock, Path

@@ -5,15 +5,12 @@ In: a `Device` and a step's ops. Out: a `Prediction`. It measures nothing and ch
 
 from __future__ import annotations
 
-import math
-from bisect import bisect
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import dataclass
 
 from qsim_ozaki.op_list import OpList
-from qsim_ozaki.ops import Kind, Op, Prediction
+from qsim_ozaki.ops import Op, Prediction
 
-PACKING_SLOWDOWN = 8  # of one thread that writes to new memory, against all in place (EPYC 9004, 2 cores, 2026-11)
 PAGE_BYTES = 1 << 21  # in which an operating system hands out the memory of a large state
 
 
@@ -85,10 +82,6 @@ class Device:
     def line_for(self, precision: str) -> int:
         """Lowest qubits of one memory transaction in ``precision``."""
         return self.line_qubits + (precision == "single")
-
-
-# INT8 operations in the time that residues and CRT of one amplitude and modulus take beyond memory's
-CONVERSION_OPS = 600
 
 
 def amplitude_bytes(precision: str) -> int:
@@ -227,13 +220,10 @@ def predict_tile(ops: Iterable[Op], extent: Extent, num_qubits: int, precision: 
         precision: of the state.
         device: measured or made up.
     """
-    listed = OpList.of(ops)
-    work, size = tile_work(listed), amplitude_bytes(precision)
-    if device.mixes_per_s and work.wide:
-        return _predict_apart(listed, extent, num_qubits, precision, device)
+    work, size = tile_work(ops), amplitude_bytes(precision)
     rate = device.fp32_flops_per_s if precision == "single" else device.fp64_flops_per_s
     moved, flops = size * (extent.read + extent.worked), work.flops * extent.worked
-    memory = moved / device.bandwidth_bytes_per_s + _touch_seconds(extent.fresh_bytes, device)
+    memory = moved / device.bandwidth_bytes_per_s + touch_seconds(extent.fresh_bytes, device)
     if device.mixes_per_s:
         mixes_per_s = device.mixes_fp32_per_s if precision == "single" else device.mixes_per_s
         least = device.mix_seconds if num_qubits < device.interpreted_qubits else 0.0
@@ -242,108 +232,14 @@ def predict_tile(ops: Iterable[Op], extent: Extent, num_qubits: int, precision: 
         swept = work.sweeps * 2 * size * extent.worked
         inside = {"arithmetic": flops / rate, "cache": swept / device.cache_bandwidth_bytes_per_s}
     seconds = {"memory": memory, **inside, "launch": device.launch_seconds}
-    total_seconds = _beside(memory, max(inside.values()), device.overlap) + device.launch_seconds
+    total_seconds = beside(memory, max(inside.values()), device.overlap) + device.launch_seconds
     bound = max(seconds, key=lambda name: seconds[name])
     return Prediction(total_seconds, moved, flops, moved / (2 * size * 2.0**num_qubits), bound)
 
 
-def _beside(memory: float, inside: float, overlap: float) -> float:
+def beside(memory: float, inside: float, overlap: float) -> float:
     """Seconds of both where the share ``overlap`` of memory's time can hide behind the rest."""
     return max(memory, (1 - overlap) * memory + inside)
-
-
-def _predict_apart(ops: OpList, extent: Extent, num_qubits: int, precision: str, device: Device) -> Prediction:
-    """A pass whose matrices on more than two qubits are passes of their own, as a GPU's are."""
-    wide = [op for op in ops if op.kind is Kind.UNITARY and len(op.targets) > 2]
-    others = [op for op in ops if not (op.kind is Kind.UNITARY and len(op.targets) > 2)]
-    parts = [predict_matrix(op, extent, num_qubits, precision, device) for op in wide]
-    if others:
-        parts.append(predict_tile(others, extent, num_qubits, precision, device))
-    return total(parts)
-
-
-def predict_matrix(op: Op, extent: Extent, num_qubits: int, precision: str, device: Device) -> Prediction:
-    """What one matrix costs as a step of its own, natively.
-
-    Args:
-        op: the matrix, its targets and controls.
-        extent: how much of the state the step works on.
-        num_qubits: width of the state.
-        precision: of the state.
-        device: measured or made up.
-    """
-    rate = device.block_fp32_flops_per_s if precision == "single" else device.block_flops_per_s
-    if not rate:
-        made = predict_tile([op], extent, num_qubits, precision, device)
-        return replace(made, seconds=made.seconds + packing_seconds(len(op.targets), device))
-    share, size = 0.5 ** len(op.controls), amplitude_bytes(precision)
-    moved = size * (extent.read + extent.worked) * share
-    flops = 8 * extent.worked * share * (1 << len(op.targets))
-    memory = moved / device.bandwidth_bytes_per_s + _touch_seconds(extent.fresh_bytes, device)
-    seconds = _beside(memory, flops / rate, device.block_overlap) + device.launch_seconds
-    if precision == "double" and _measured_size(len(op.targets), device) <= len(op.targets):
-        seconds = _measured_seconds(len(op.targets), 0, extent.worked * share, device)
-    bound = "arithmetic" if flops / rate > memory else "memory"
-    return Prediction(seconds, moved, flops, moved / (2 * size * 2.0**num_qubits), bound)
-
-
-def predict_emulated(
-    op: Op, num_moduli: int, worked: float, num_qubits: int, precision: str, device: Device
-) -> Prediction:
-    """What one matrix by INT8 products costs: two real products per modulus, and residues of every amplitude.
-
-    Where the device has measured times of such blocks, from these. Elsewhere memory sees the state read and written
-    once, and per modulus two bytes of each operand written and read. Its time and the products' add up: they are
-    kernels of their own. Columns too long to be held whole are read twice and pass through memory once more, for a
-    small share of their products' time: that is left out. A device without a measured INT8 rate is taken to do INT8
-    operations as fast as FP64 ones.
-
-    Args:
-        op: the matrix, its targets and controls.
-        num_moduli: of the scheme.
-        worked: amplitudes of columns that hold more than zeros.
-        num_qubits: width of the state.
-        precision: of the state.
-        device: measured or made up.
-    """
-    amps, size = worked * 0.5 ** len(op.controls), 1 << len(op.targets)
-    arithmetic = num_moduli * (4 * size + CONVERSION_OPS) * amps / (device.int8_ops_per_s or device.fp64_flops_per_s)
-    moved = (2 * amplitude_bytes(precision) + 8 * num_moduli) * amps
-    memory = moved / device.bandwidth_bytes_per_s
-    passes = moved / (2 * state_bytes(num_qubits, precision))
-    bound = "INT8" if arithmetic > memory else "memory"
-    seconds = memory + arithmetic + device.launch_seconds
-    if device.blocks:
-        seconds = _measured_seconds(len(op.targets), num_moduli, amps, device)
-    return Prediction(seconds, moved, 8 * size * amps, passes, bound)
-
-
-def _measured_size(num_targets: int, device: Device) -> float:
-    """The largest measured matrix that is not larger, else the least that there is."""
-    sizes = {row[0] for row in device.blocks}
-    return max((size for size in sizes if size <= num_targets), default=min(sizes, default=math.inf))
-
-
-def _measured_seconds(num_targets: int, num_moduli: int, amps: float, device: Device) -> float:
-    """From the times of the largest measured matrix that is not larger, and products at the full rate for the rest.
-
-    In amplitudes and in moduli linear between what was measured and beyond it; fewer amplitudes take no less time, for
-    launches and the host bound it.
-    """
-    size, seconds = int(_measured_size(num_targets, device)), {}
-    for moduli in sorted({row[1] for row in device.blocks if (row[1] > 0) == (num_moduli > 0)}):
-        points = [(2.0 ** row[2], row[3]) for row in device.blocks if (row[0], row[1]) == (size, moduli)]
-        seconds[moduli] = max(_line(points, amps), min(point[1] for point in points))
-    measured = _line([*seconds.items()], num_moduli) if num_moduli else seconds[0]
-    column_seconds = 4 * num_moduli / device.int8_ops_per_s if num_moduli else 8 / device.block_flops_per_s
-    return max(measured, 0.0) + column_seconds * max((1 << num_targets) - (1 << size), 0) * amps
-
-
-def _line(points: Sequence[tuple[float, float]], at: float) -> float:
-    """The value at ``at`` of lines through ascending ``points``, at least two."""
-    number = min(max(bisect([x for x, _ in points], at), 1), len(points) - 1)
-    (x0, y0), (x1, y1) = points[number - 1 : number + 1]
-    return y0 + (y1 - y0) * (at - x0) / (x1 - x0)
 
 
 def predict_prepare(
@@ -359,7 +255,7 @@ def predict_prepare(
     size = float(state_bytes(live_qubits, precision))
     memory = size / (device.fill_bytes_per_s or device.bandwidth_bytes_per_s) + device.launch_seconds
     if live_qubits < num_qubits:
-        memory += _touch_seconds(fresh_bytes, device)
+        memory += touch_seconds(fresh_bytes, device)
     share = 2.0 ** (live_qubits - num_qubits)
     return Prediction(memory, size, 6 * 2.0**live_qubits, share / 2, "memory")
 
@@ -370,12 +266,8 @@ def predict_stack(num_ops: int, num_qubits: int, device: Device) -> Prediction:
     return Prediction(seconds + device.launch_seconds, bound_by="cache")
 
 
-def packing_seconds(num_targets: int, device: Device) -> float:
-    """What bringing a matrix into the kernels' order costs: one thread writes it to new memory."""
-    return PACKING_SLOWDOWN * amplitude_bytes("double") * 4.0**num_targets / device.bandwidth_bytes_per_s
-
-
-def _touch_seconds(fresh_bytes: float, device: Device) -> float:
+def touch_seconds(fresh_bytes: float, device: Device) -> float:
+    """What first touching so much memory takes."""
     return fresh_bytes / device.touch_bytes_per_s if device.touch_bytes_per_s else 0.0
 
 

@@ -5,7 +5,7 @@ In: unitary ops of one segment, a `Device`, `PlanOptions`. Out: a `Plan`. A pure
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,7 +13,8 @@ import numpy as np
 
 from qsim_ozaki import late
 from qsim_ozaki.choose import Asked, dense_block, least_block_qubits
-from qsim_ozaki.cost import Device, Footprint, predict_matrix, predict_prepare, predict_tile, state_bytes, total
+from qsim_ozaki.cost import Device, Footprint, predict_prepare, state_bytes, total
+from qsim_ozaki.cost_blocks import predict_matrix, predict_pass
 from qsim_ozaki.errors import CapacityError
 from qsim_ozaki.explain import explain_html, explain_steps, too_wide
 from qsim_ozaki.fuse import absorb_product, fuse, relabel_swaps
@@ -374,9 +375,9 @@ class _Passes:
         self.steps.append(dense_block(native, extent.worked, self.used.num_qubits, asked, self.device))
         self.used.mix(mask, len(op.targets))
 
-    def predict(self, tile: int, ops: Iterable[Op]) -> Prediction:
+    def predict(self, tile: int, ops: OpList) -> Prediction:
         extent = self.used.extent(tile)
-        return predict_tile(ops, extent, self.used.num_qubits, self.options.precision, self.device)
+        return predict_pass(ops, extent, self.used.num_qubits, self.options.precision, self.device)
 
 
 def _mask(qubits: Sequence[int]) -> int:

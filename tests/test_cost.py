@@ -8,7 +8,9 @@ from devices import DEVICE
 from random_ops import random_unitary
 
 from qsim_ozaki.calibrate_ops import fourier, mixing_layers, rotations
-from qsim_ozaki.cost import Extent, predict_emulated, predict_matrix, predict_tile, tile_work
+from qsim_ozaki.cost import Extent, predict_tile, tile_work
+from qsim_ozaki.cost_blocks import predict_emulated, predict_matrix, predict_pass
+from qsim_ozaki.op_list import OpList
 from qsim_ozaki.ops import EMPTY, Kind, Op
 
 GPU = replace(
@@ -62,10 +64,10 @@ def test_an_operator_on_few_amplitudes_takes_its_latency_where_it_is_interpreted
 
 def test_wide_matrices_of_a_pass_are_passes_of_their_own(rng):
     whole, wide, narrow = Extent.whole(20), unitary(rng, 4), unitary(rng, 1)
-    alone = predict_tile([wide], whole, 20, "double", GPU)
+    alone = predict_pass(OpList.of([wide]), whole, 20, "double", GPU)
     assert alone == predict_matrix(wide, whole, 20, "double", GPU)
     assert alone.passes == 1
-    both = predict_tile([narrow, wide], whole, 20, "double", GPU)
+    both = predict_pass(OpList.of([narrow, wide]), whole, 20, "double", GPU)
     assert both.seconds == pytest.approx(alone.seconds + predict_tile([narrow], whole, 20, "double", GPU).seconds)
     assert both.passes == 2
 

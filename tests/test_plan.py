@@ -13,11 +13,11 @@ from qsim_ozaki.cost import (
     PAGE_BYTES,
     Extent,
     Footprint,
-    predict_emulated,
     predict_tile,
     state_bytes,
     tile_work,
 )
+from qsim_ozaki.cost_blocks import predict_emulated
 from qsim_ozaki.cpu import create
 from qsim_ozaki.errors import CapacityError, OptionError
 from qsim_ozaki.fuse import absorb_product
