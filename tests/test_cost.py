@@ -1,6 +1,8 @@
 """What steps are predicted to take on a GPU: terms, limits, and measured times of an H200."""
 
+import json
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -8,10 +10,12 @@ from devices import DEVICE
 from random_ops import random_unitary
 
 from qsim_ozaki.calibrate_ops import fourier, mixing_layers, rotations
-from qsim_ozaki.cost import Extent, predict_tile, tile_work
+from qsim_ozaki.choose import NATIVE_BLOCK_QUBITS, Asked, dense_block
+from qsim_ozaki.cost import Device, Extent, predict_tile, tile_work
 from qsim_ozaki.cost_blocks import predict_emulated, predict_matrix, predict_pass
 from qsim_ozaki.op_list import OpList
-from qsim_ozaki.ops import EMPTY, Kind, Op
+from qsim_ozaki.ops import EMPTY, DenseBlock, Kind, Op
+from qsim_ozaki.ops import Path as Arithmetic
 
 GPU = replace(
     DEVICE, overlap=0.25, mixes_per_s=1e12, mixes_fp32_per_s=2e12, mix_seconds=1e-7, block_flops_per_s=1e13,
@@ -104,3 +108,23 @@ def test_blocks_follow_their_measured_times():
     assert seconds(10, 0, 2.0**24) == pytest.approx(9e-4 + 8 * rest / GPU.block_flops_per_s)
     for k, precision in ((7, "double"), (8, "single")):
         assert seconds(k, 0, 2.0**24, precision=precision) == seconds(k, 0, 2.0**24, GPU, precision)
+
+
+def test_an_h200_takes_the_faster_arithmetic_at_every_measured_size():
+    """Times of `cuda_ozaki_session.py`, part auto, with the record that the card had measured of itself before."""
+    rows = json.loads((Path(__file__).parents[1] / "benchmarks" / "auto_h200.json").read_text())["rows"]
+    device = Device(**next(row["device"] for row in rows if "device" in row))
+    device = replace(device, blocks=tuple(map(tuple, device.blocks)))
+    compared = 0
+    for row in rows:
+        if "moduli" not in row or row["k"] < NATIVE_BLOCK_QUBITS:
+            continue
+        op, n = Op(Kind.UNITARY, tuple(range(row["k"])), EMPTY), row["n"]
+        native = DenseBlock(op, prediction=predict_matrix(op, Extent.whole(n), n, "double", device))
+        asked = Asked(accuracy={"parity": None, "34 bits": 4e-9}[row["accuracy"]])
+        chosen = dense_block(native, 2.0**n, n, asked, device)
+        taken = "emulated_ms" if chosen.path is Arithmetic.OZAKI else "native_ms"
+        assert row[taken] <= 1.05 * min(row["native_ms"], row["emulated_ms"]), row
+        assert 0.6 < 1e3 * chosen.prediction.seconds / row[taken] < 1.5, row
+        compared += 1
+    assert compared == 5 * 6 * 2
