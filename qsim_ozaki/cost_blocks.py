@@ -118,8 +118,9 @@ def _measured_seconds(num_targets: int, num_moduli: int, amps: float, device: De
     launches and the host bound it.
     """
     size, seconds = int(_measured_size(num_targets, device)), {}
-    for moduli in sorted({row[1] for row in device.blocks if (row[1] > 0) == (num_moduli > 0)}):
-        points = [(2.0 ** row[2], row[3]) for row in device.blocks if (row[0], row[1]) == (size, moduli)]
+    rows = [row for row in device.blocks if row[0] == size and (row[1] > 0) == (num_moduli > 0)]
+    for moduli in sorted({row[1] for row in rows}):
+        points = [(2.0 ** row[2], row[3]) for row in rows if row[1] == moduli]
         seconds[moduli] = max(_line(points, amps), min(point[1] for point in points))
     measured = _line([*seconds.items()], num_moduli) if num_moduli else seconds[0]
     column_seconds = 4 * num_moduli / device.int8_ops_per_s if num_moduli else 8 / device.block_flops_per_s

@@ -32,9 +32,9 @@ BLOCK_OVERLAP = 0.8  # the same of a matrix product on tensor cores
 REPEATS, QUICK_REPEATS = 5, 15  # the second of what takes less than a millisecond
 BLOCK_QUBITS = 9  # of the matrix by which tensor cores are measured: beyond it their rate changes little
 MIXING_LAYERS = 1  # about as many operators as passes of circuits have, compiled in a second
-# Measured blocks: of a size whose columns a kernel holds whole and of one whose products run beside other kernels;
-# native, at 34 bits and at FP64 parity; on states where many chunks, one chunk and the host bound the time.
-MEASURED_QUBITS, MEASURED_MODULI, MEASURED_STATES = (8, 10), (0, 9, 16), (26, 22, 20)
+# Measured blocks: where either arithmetic may win; native, at 34 bits and at FP64 parity; on states from those of many
+# chunks to those that take the host longer than the card.
+MEASURED_QUBITS, MEASURED_MODULI, MEASURED_WIDTHS = (8, 9, 10, 11), (0, 9, 16), 4
 BATCH = 8  # steps between two events: the first launch waits for the host, which would count as device time
 KNOWN: dict[str, dict[str, Any]] = {}  # to this process: a home that cannot be written costs it one measurement
 PASS_RATES = {  # names of the rates of each precision
@@ -137,26 +137,34 @@ def filled(engine: Any, qubits: int, precision: str) -> Any:
 
 def compile_blocks(engine: Any) -> None:
     """Kernels of the measured emulated blocks, on all cores."""
-    wanted = [(k, moduli) for k in MEASURED_QUBITS for moduli in MEASURED_MODULI if moduli]
+    wanted = [(k, moduli) for k in MEASURED_QUBITS for moduli in MEASURED_MODULI[1:]]
     kernels = [pipeline(k, moduli).kernels(1 << k - ROW_BITS, moduli, INSTANCES["double"]) for k, moduli in wanted]
     jit.cache_all([row for rows in kernels for row in rows], engine.architecture)
 
 
 def block_times(engine: Any, most_qubits: int) -> list[tuple[int, int, int, float]]:
     """Least seconds of blocks alone: (qubits of the matrix, moduli or 0, qubits of the state, seconds), ascending."""
+    widths = [most_qubits - 2 * number for number in range(MEASURED_WIDTHS)]
+    blocks: dict[tuple[int, int], DenseBlock | EmulatedBlock] = {}
+    for k in MEASURED_QUBITS:
+        op = Op(Kind.UNITARY, tuple(range(widths[-1] - k, widths[-1])), fourier(k))
+        for moduli in MEASURED_MODULI:
+            emulated = (engine, op.matrix(), op.targets, {}, moduli)
+            blocks[k, moduli] = EmulatedBlock(*emulated) if moduli else DenseBlock(op)
     found = []
-    for n in sorted({min(n, most_qubits) for n in MEASURED_STATES}, reverse=True):
-        state, actions = filled(engine, n, "double"), {}
-        for k in MEASURED_QUBITS:
-            op = Op(Kind.UNITARY, tuple(range(n - k, n)), fourier(k))
-            for moduli in MEASURED_MODULI:
-                actions[k, moduli] = partial(engine.run_step, state, DenseBlock(op))
-                if moduli:
-                    block = EmulatedBlock(engine, op.matrix(), op.targets, {}, moduli)
-                    actions[k, moduli] = partial(block.run, state.amps, INSTANCES["double"])
-        seconds = least_seconds(engine, [*actions.values()], REPEATS if n == most_qubits else QUICK_REPEATS)
-        found += [(*which, n, each) for which, each in zip(actions, seconds, strict=True)]
+    for n in widths:
+        state = filled(engine, n, "double")
+        actions = [partial(_run_block, engine, block, state) for block in blocks.values()]
+        seconds = least_seconds(engine, actions, REPEATS if n == most_qubits else QUICK_REPEATS)
+        found += [(*which, n, each) for which, each in zip(blocks, seconds, strict=True)]
     return sorted(found)
+
+
+def _run_block(engine: Any, block: DenseBlock | EmulatedBlock, state: Any) -> None:
+    if isinstance(block, DenseBlock):
+        engine.run_step(state, block)
+    else:
+        block.run(state.amps, INSTANCES["double"])
 
 
 def step_seconds(engine: Any, state: Any, step: Step) -> float:
