@@ -245,7 +245,7 @@ def auto(engine, lines):
             for row in choices(engine, state, op, device):
                 lines.add(part="auto", n=n, k=k, **row)
                 worst[row["accuracy"]] = max(worst.get(row["accuracy"], (0.0,)), (row["loss"], n, k))
-            engine._programs.clear()
+            engine.forget()
         del state
     for accuracy, (loss, n, k) in worst.items():
         lines.add(part="auto", largest_loss=loss, accuracy=accuracy, n=n, k=k)

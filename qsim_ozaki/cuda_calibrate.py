@@ -148,15 +148,16 @@ def block_times(engine: Any, most_qubits: int) -> list[tuple[int, int, int, floa
     blocks: dict[tuple[int, int], DenseBlock | EmulatedBlock] = {}
     for k in MEASURED_QUBITS:
         op = Op(Kind.UNITARY, tuple(range(widths[-1] - k, widths[-1])), fourier(k))
-        for moduli in MEASURED_MODULI:
-            emulated = (engine, op.matrix(), op.targets, {}, moduli)
-            blocks[k, moduli] = EmulatedBlock(*emulated) if moduli else DenseBlock(op)
+        blocks[k, 0] = DenseBlock(op)
+        for moduli in MEASURED_MODULI[1:]:
+            blocks[k, moduli] = EmulatedBlock(engine, op.data, op.targets, {}, moduli)
     found = []
     for n in widths:
         state = filled(engine, n, "double")
         actions = [partial(_run_block, engine, block, state) for block in blocks.values()]
         seconds = least_seconds(engine, actions, REPEATS if n == most_qubits else QUICK_REPEATS)
         found += [(*which, n, each) for which, each in zip(blocks, seconds, strict=True)]
+    engine.forget()
     return sorted(found)
 
 

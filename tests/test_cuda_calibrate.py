@@ -71,6 +71,9 @@ class Gpu:
         else:
             self.now += predict_tile(step.ops, Extent.whole(n), n, precision, TRUTH).seconds
 
+    def forget(self):
+        pass
+
     def launch(self, name, instance, blocks, threads, args):
         assert name == "rate_int8"
         self.now += 2 * 8192 * 8 * 8 * 2000 * self.num_processors / TRUTH.int8_ops_per_s
