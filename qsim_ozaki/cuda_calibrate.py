@@ -25,7 +25,7 @@ from qsim_ozaki.cuda_tiles import INSTANCES, REPEAT_QUBITS
 from qsim_ozaki.ops import DenseBlock, Kind, Op, Prepare, Step, TilePass
 
 LARGE_BYTES = 1 << 30  # several times any L2
-ROTATION_LAYERS, SWEEPS_PER_LAYER = 16, 4  # on 12 tile qubits: three rotations to a sweep, as the cost model counts
+ROTATION_LAYERS, SWEEPS_PER_LAYER = 8, 4  # on 12 tile qubits: three rotations to a sweep, as the cost model counts
 # Share of a tile pass's memory time that its arithmetic hides: a card's power bounds their sum (H200, 2026-11).
 OVERLAP = 0.3
 BLOCK_OVERLAP = 0.8  # the same of a matrix product on tensor cores
@@ -113,7 +113,7 @@ def _pass_rates(engine: Any, qubits: int) -> dict[str, float]:
     for precision, (flops, mixes, block_flops) in PASS_RATES.items():
         state = filled(engine, qubits, precision)
         empty, turned, mixed = (step_seconds(engine, state, TilePass(tile, ops)) for ops in (NOTHING, turns, mixing))
-        turned, mixed = (max(each - (1 - OVERLAP) * empty, 1e-9) for each in (turned, mixed))
+        mixed = max(mixed - (1 - OVERLAP) * empty, 1e-9)
         multiplied = max(step_seconds(engine, state, block) - (1 - BLOCK_OVERLAP) * empty, 1e-9)
         found[flops] = tile_work(turns).flops * amps / turned
         found[mixes] = tile_work(mixing).mixes * amps / mixed
