@@ -14,7 +14,7 @@ from functools import partial
 
 import numpy as np
 
-from qsim_ozaki import cuda, cuda_calibrate
+from qsim_ozaki import calibrate_ops, cuda, cuda_calibrate
 from qsim_ozaki.bench_blocks import haar, random_vector
 from qsim_ozaki.bench_gpu import fill, run_steps
 from qsim_ozaki.cuda_calibrate import pass_seconds
@@ -67,6 +67,12 @@ def check(engine, plans):
         row(section="check", **key, error=error, ok=bool(error < limit))
 
 
+def dense_ops(qubits, count):
+    """``count`` random two-qubit unitaries on neighbours among ``qubits``."""
+    places = [number % (len(qubits) - 1) for number in range(count)]
+    return tuple(Op(Kind.UNITARY, qubits[place : place + 2], haar(4, number)) for number, place in enumerate(places))
+
+
 def passes(engine, n=30):
     """Single tile passes: nothing, H on all tile qubits, at several places; batched transforms."""
     for precision in ("double", "single"):
@@ -80,11 +86,11 @@ def passes(engine, n=30):
         for base in (line, 9, 15, 21):
             qubits = (*range(line), *range(base, base + 9))
             for what, ops in (
-                ("empty", cuda_calibrate.NOTHING),
+                ("empty", calibrate_ops.NOTHING),
                 ("9 H", (Op(Kind.HADAMARD, qubits[line:], EMPTY),)),
                 ("all H", (Op(Kind.HADAMARD, qubits, EMPTY),)),
-                ("10 layers of rotations", cuda_calibrate.rotations(qubits, 10)),
-                ("20 dense pairs", cuda_calibrate.dense_ops(qubits, 20)),
+                ("10 layers of rotations", calibrate_ops.rotations(qubits, 10)),
+                ("20 dense pairs", dense_ops(qubits, 20)),
             ):
                 step = TilePass(tuple(qubits), tuple(ops))
                 t = cuda_calibrate.step_seconds(engine, state, step)

@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
@@ -32,14 +33,15 @@ import cuda_ozaki_ways
 import numpy as np
 from cuda_ozaki_inputs import BITS_34, COUNTS, PARITY, build_all, haar_on, random_amps
 
-from qsim_ozaki import choose, cost, cuda_calibrate, cuda_founding, founding, jit, moduli
+from qsim_ozaki import choose, cost, cost_blocks, cuda_calibrate, cuda_founding, founding, jit, moduli
 from qsim_ozaki.bench_blocks import timer
 from qsim_ozaki.bench_gemm import GemmOptions
+from qsim_ozaki.bench_gpu import fill
 from qsim_ozaki.cuda_ozaki import EmulatedBlock
 from qsim_ozaki.cuda_ozaki_pipeline import FINISHED, Pipeline, pipeline
 from qsim_ozaki.engine import select
 from qsim_ozaki.jit import DOUBLE, SINGLE
-from qsim_ozaki.ops import DenseBlock, Kind, Op, Prediction
+from qsim_ozaki.ops import DenseBlock, Kind, Op
 from qsim_ozaki.ops import Path as Arithmetic
 
 SECONDS = {
@@ -56,6 +58,7 @@ SECONDS = {
     "founding": 40,
     "ncu": 45,
 }
+ACCURACIES = {"parity": None, "34 bits": 4e-9}
 CHECK_QUBITS, FAULT_QUBITS = 20, 14
 FAULT_GROUPS, FAULTS_PER_GROUP = 20, 50
 
@@ -227,41 +230,59 @@ def times(n, engine, lines):
 
 
 def auto(engine, lines):
-    """What the chooser takes, beside both paths, on the calibrated device."""
-    rng, clock, device = np.random.default_rng(6), timer(engine), cuda_calibrate.cuda_device(engine)
-    lines.add(part="auto", int8_ops_per_s=device.int8_ops_per_s, block_flops_per_s=device.block_flops_per_s)
-    for n in (20, 22, 24, 26):
-        amps = random_amps(engine, n)
+    """What the planner takes for one matrix, beside both paths in turn, on the calibrated device."""
+    rng, device, matrices, worst = np.random.default_rng(6), cuda_calibrate.cuda_device(engine), {}, {}
+    lines.add(part="auto", device=asdict(device))
+    wanted = [(max(k, 7), moduli.num_moduli_for(accuracy, k)) for k in range(3, 13) for accuracy in ACCURACIES.values()]
+    build_all(engine, [row for k, count in wanted for row in pipeline(k, count).kernels(1 << k - 7, count, DOUBLE)])
+    for n in (20, 22, 24, 26, 28):
         state = engine.allocate(n, "double")
-        state.amps[...] = amps
-        for k in range(3, 13):
-            targets = tuple(int(q) for q in rng.permutation(n)[:k])
-            op = Op(Kind.UNITARY, targets, haar_on(engine, k))
-            seconds = {}
-            steps = {0: DenseBlock(op), PARITY: DenseBlock(op, Arithmetic.OZAKI, PARITY)}
-            steps[BITS_34] = DenseBlock(op, Arithmetic.OZAKI, BITS_34)
-            for count, step in steps.items():
-                run = partial(engine.run_step, state, step)
-                run()
-                seconds[count] = min(clock(run) for _ in range(3))
-            native = DenseBlock(op, prediction=cost_of_native(op, n, device))
-            for accuracy, count in ((None, PARITY), (4e-9, BITS_34)):
-                asked = choose.Asked("double", "auto", accuracy)
-                chosen = choose.dense_block(native, 2.0**n, n, asked, device)
-                taken = count if chosen.path is Arithmetic.OZAKI else 0
-                loss = seconds[taken] / min(seconds[0], seconds[count]) - 1
-                lines.add(
-                    part="auto", n=n, k=k, accuracy="parity" if accuracy is None else "34 bits", loss=loss,
-                    chosen="emulated" if taken else "native", native_ms=1e3 * seconds[0],
-                    emulated_ms=1e3 * seconds[count],
-                    predicted_ms=1e3 * chosen.prediction.seconds,
-                )  # fmt: skip
-            engine._programs.clear()
+        fill(engine.cupy, state.amps, 1)
+        for k in range(1, 13):
+            if k not in matrices:
+                matrices[k] = haar_on(engine, k)
+            op = Op(Kind.UNITARY, tuple(int(q) for q in rng.permutation(n)[:k]), matrices[k])
+            for row in choices(engine, state, op, device):
+                lines.add(part="auto", n=n, k=k, **row)
+                worst[row["accuracy"]] = max(worst.get(row["accuracy"], (0.0,)), (row["loss"], n, k))
+            engine.forget()
+        del state
+    for accuracy, (loss, n, k) in worst.items():
+        lines.add(part="auto", largest_loss=loss, accuracy=accuracy, n=n, k=k)
 
 
-def cost_of_native(op, n, device) -> Prediction:
-    """What the planner predicts for the block in a tile."""
-    return cost.predict_tile([op], cost.Extent.whole(n), n, "double", device)
+def choices(engine, state, op, device):
+    """A row for each accuracy: the choice, its loss against the better path, times and predictions of both."""
+    n, k = state.num_qubits, len(op.targets)
+    emulates = k >= choose.EMULATED_BLOCK_QUBITS
+    counts = {name: moduli.num_moduli_for(accuracy, k) for name, accuracy in ACCURACIES.items()} if emulates else {}
+    steps = {count: DenseBlock(op, Arithmetic.OZAKI, count) for count in counts.values()} | {0: DenseBlock(op)}
+    seconds = in_turn(engine, state, steps)
+    native = DenseBlock(op, prediction=cost_blocks.predict_matrix(op, cost.Extent.whole(n), n, "double", device))
+    times = {"native_ms": 1e3 * seconds[0], "predicted_native_ms": 1e3 * native.prediction.seconds}
+    if not emulates:
+        yield {"accuracy": "any", "chosen": "native", "loss": 0.0, **times}
+    for name, count in counts.items():
+        chosen = choose.dense_block(native, 2.0**n, n, choose.Asked("double", "auto", ACCURACIES[name]), device)
+        # the planner leaves smaller matrices to tile passes
+        taken = chosen.num_moduli if k >= choose.NATIVE_BLOCK_QUBITS else 0
+        emulated = cost_blocks.predict_emulated(op, count, 2.0**n, n, "double", device)
+        times |= {"emulated_ms": 1e3 * seconds[count], "predicted_emulated_ms": 1e3 * emulated.seconds}
+        loss = seconds[taken] / min(seconds[0], seconds[count]) - 1
+        yield {"accuracy": name, "moduli": count, "chosen": "emulated" if taken else "native", "loss": loss, **times}
+    redone = engine.take_checks(state).redone
+    assert not redone, f"{redone} columns of k={k}, n={n} were redone: their times are not the block's"
+
+
+def in_turn(engine, state, steps):
+    """Least seconds of each step alone on an idle GPU, one after the other several times."""
+    clock, times = timer(engine), {name: [] for name in steps}
+    for step in steps.values():
+        engine.run_step(state, step)
+    for _ in range(9 if state.num_qubits <= 22 else 3):
+        for name, step in steps.items():
+            times[name].append(clock(partial(engine.run_step, state, step)))
+    return {name: min(values) for name, values in times.items()}
 
 
 def hadamard(engine, lines):

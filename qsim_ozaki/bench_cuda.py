@@ -29,6 +29,7 @@ from qsim_ozaki.cuda_layout import SHAPES
 from qsim_ozaki.cuda_tiles import ONCE_QUBITS, REPEATS
 from qsim_ozaki.errors import OptionError
 from qsim_ozaki.experiment import now
+from qsim_ozaki.jsonable import to_jsonable
 from qsim_ozaki.op_list import OpList
 from qsim_ozaki.ops import ComplexArray, DenseBlock, Kind, Op, Path
 from qsim_ozaki.plan import PlanOptions, plan
@@ -110,7 +111,7 @@ class CudaBench:
         hardware = {"processor": self.device.name, "memory_bytes": self.device.memory_bytes}
         flags = ("repeats", "seconds", "seed")
         command = command_line(options, CudaBenchOptions(), SEVERAL, flags, ("--engine", "cuda"))
-        ceilings = asdict(self.device)
+        ceilings = to_jsonable(asdict(self.device))
         return Report(now(), hardware, 0, options.repeats, options.seed, ceilings, versions, command)
 
     def rows(self, group: Group) -> Iterator[Row]:

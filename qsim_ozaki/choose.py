@@ -8,8 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from qsim_ozaki import moduli
-from qsim_ozaki.cost import Device, predict_emulated
+from qsim_ozaki.cost import Device
+from qsim_ozaki.cost_blocks import predict_emulated
 from qsim_ozaki.errors import OptionError
+from qsim_ozaki.explain import format_seconds
 from qsim_ozaki.ops import DenseBlock, Path
 
 NATIVE_BLOCK_QUBITS = 7  # matrices from this size on make a step of their own: arithmetic hides the pass
@@ -40,7 +42,7 @@ def dense_block(native: DenseBlock, worked: float, num_qubits: int, asked: Asked
     """``native`` or the same by emulation, whichever is legal and cheaper.
 
     Args:
-        native: the block with its prediction in a tile.
+        native: the block with its prediction.
         worked: amplitudes of columns that hold more than zeros.
         num_qubits: width of the state.
         asked: precision, arithmetic, accuracy.
@@ -54,18 +56,14 @@ def dense_block(native: DenseBlock, worked: float, num_qubits: int, asked: Asked
     count = None if arithmetic == "native" else moduli.num_moduli_for(asked.accuracy, num_targets, asked.precision)
     if arithmetic == "emulated" and count is None:
         raise OptionError(_unattainable(asked.accuracy, num_targets))
-    rate = device.block_fp32_flops_per_s if asked.precision == "single" else device.block_flops_per_s
-    if rate:
-        flops = 8 * worked * 0.5 ** len(op.controls) * (1 << num_targets)
-        seconds = flops / rate + device.launch_seconds
-        native = replace(native, prediction=replace(native.prediction, seconds=seconds, bound_by="arithmetic"))
     if count is None or (arithmetic == "auto" and not device.int8_ops_per_s):
         return native
     prediction = predict_emulated(op, count, worked, num_qubits, asked.precision, device)
+    natively, emulated = (format_seconds(each.seconds) for each in (native.prediction, prediction))
     if arithmetic == "auto" and native.prediction.seconds <= prediction.seconds:
-        return native
+        return replace(native, reason=f"{native.reason}; emulated with {count} moduli {emulated}")
     bound = float(moduli.error_bound(count, num_targets))
-    reason = f"{native.reason}, error <= {bound:.1e} of a column's norm, each column checked"
+    reason = f"{native.reason}, error <= {bound:.1e} of a column's norm, each column checked; native {natively}"
     return replace(native, path=Path.OZAKI, num_moduli=count, prediction=prediction, reason=reason, error_bound=bound)
 
 

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from qsim_ozaki.op_list import OpList
 from qsim_ozaki.ops import Op, Prediction
 
-PACKING_SLOWDOWN = 8  # of one thread that writes to new memory, against all in place (EPYC 9004, 2 cores, 2026-11)
 PAGE_BYTES = 1 << 21  # in which an operating system hands out the memory of a large state
 
 
@@ -30,15 +29,25 @@ class Device:
         launch_seconds: fixed cost of one step.
         tile_qubits: qubits of the largest tile that stays in the fast memory, complex128.
         line_qubits: lowest qubits that make one memory transaction, complex128; always in a tile.
-        overlap: share of memory time that hides behind arithmetic: 0 where a core gathers, computes and scatters in
-            turn, 1 where other blocks compute meanwhile.
+        overlap: share of a tile pass's memory time that hides behind its arithmetic: 0 where a core gathers, computes
+            and scatters in turn, 1 where other blocks compute meanwhile.
         moves_qubits: whether a tile pass may store qubits of its tile at each other's places.
         skips_zeros: whether tile passes read nothing that is known to be 0: a state then needs no zeros at the start.
         splits_pairs: whether dense two-qubit unitaries are cheaper as rotations and cores (`pairs.py`).
         fill_bytes_per_s: rate at which a product state is written; 0: as ``bandwidth_bytes_per_s``.
         touch_bytes_per_s: rate at which memory is zeroed or handed out when first touched; 0: at once.
-        block_flops_per_s: rate of a `DenseBlock` in double precision, memory's time included; 0: as in a tile.
+        mixes_per_s: operators on one or two qubits, times amplitudes, that complex128 tile passes do in a second, their
+            phases and exchanges included; 0: what is in a tile costs flops and sweeps.
+        mixes_fp32_per_s: the same of complex64 passes.
+        mix_seconds: what such an operator takes at least on a state of fewer than ``interpreted_qubits``, for which no
+            kernels are generated.
+        interpreted_qubits: of the widest such states and one more.
+        block_flops_per_s: rate of a `DenseBlock` in double precision; 0: as in a tile.
         block_fp32_flops_per_s: the same in single precision.
+        block_overlap: share of a `DenseBlock`'s memory time that hides behind its arithmetic.
+        blocks: measured times of `DenseBlock`s in double precision: (qubits of the matrix, moduli or 0 for a native
+            one, qubits of the state, seconds), ascending, each matrix and count with at least two states, and at
+            least two counts beside 0; empty: by the rates above.
     """
 
     name: str
@@ -56,6 +65,12 @@ class Device:
     touch_bytes_per_s: float = 0.0
     block_flops_per_s: float = 0.0
     block_fp32_flops_per_s: float = 0.0
+    block_overlap: float = 0.0
+    blocks: tuple[tuple[int, int, int, float], ...] = ()
+    mixes_per_s: float = 0.0
+    mixes_fp32_per_s: float = 0.0
+    mix_seconds: float = 0.0
+    interpreted_qubits: int = 0
     splits_pairs: bool = False
     moves_qubits: bool = False
     skips_zeros: bool = False
@@ -67,10 +82,6 @@ class Device:
     def line_for(self, precision: str) -> int:
         """Lowest qubits of one memory transaction in ``precision``."""
         return self.line_qubits + (precision == "single")
-
-
-# INT8 operations in the time that residues and CRT of one amplitude and modulus take beyond memory's
-CONVERSION_OPS = 600
 
 
 def amplitude_bytes(precision: str) -> int:
@@ -90,11 +101,24 @@ def max_qubits(memory_bytes: int, precision: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What ops cost per amplitude inside a tile: sweeps of all kinds, and those of them that are phases."""
+    """What ops cost per amplitude inside a tile.
+
+    Attributes:
+        flops: of all.
+        sweeps: of all kinds.
+        phase_layers: sweeps of phases alone.
+        mixes: operators on one or two qubits that change values, by the share of the amplitudes that they act on; a
+            dense matrix on two counts twice.
+        wide: matrices on more qubits.
+        wide_flops: of those.
+    """
 
     flops: float
     sweeps: float
     phase_layers: int
+    mixes: float
+    wide: int
+    wide_flops: float
 
 
 def tile_work(ops: Iterable[Op]) -> Work:
@@ -199,44 +223,23 @@ def predict_tile(ops: Iterable[Op], extent: Extent, num_qubits: int, precision: 
     work, size = tile_work(ops), amplitude_bytes(precision)
     rate = device.fp32_flops_per_s if precision == "single" else device.fp64_flops_per_s
     moved, flops = size * (extent.read + extent.worked), work.flops * extent.worked
-    memory = moved / device.bandwidth_bytes_per_s + _touch_seconds(extent.fresh_bytes, device)
-    seconds = {
-        "memory": memory,
-        "arithmetic": flops / rate,
-        "cache": work.sweeps * 2 * size * extent.worked / device.cache_bandwidth_bytes_per_s,
-        "launch": device.launch_seconds,
-    }
-    inside = max(seconds["arithmetic"], seconds["cache"])
-    total_seconds = memory + inside - device.overlap * min(memory, inside) + device.launch_seconds
+    memory = moved / device.bandwidth_bytes_per_s + touch_seconds(extent.fresh_bytes, device)
+    if device.mixes_per_s:
+        mixes_per_s = device.mixes_fp32_per_s if precision == "single" else device.mixes_per_s
+        least = device.mix_seconds if num_qubits < device.interpreted_qubits else 0.0
+        inside = {"arithmetic": work.mixes * max(extent.worked / mixes_per_s, least)}
+    else:
+        swept = work.sweeps * 2 * size * extent.worked
+        inside = {"arithmetic": flops / rate, "cache": swept / device.cache_bandwidth_bytes_per_s}
+    seconds = {"memory": memory, **inside, "launch": device.launch_seconds}
+    total_seconds = beside(memory, max(inside.values()), device.overlap) + device.launch_seconds
     bound = max(seconds, key=lambda name: seconds[name])
     return Prediction(total_seconds, moved, flops, moved / (2 * size * 2.0**num_qubits), bound)
 
 
-def predict_emulated(
-    op: Op, num_moduli: int, worked: float, num_qubits: int, precision: str, device: Device
-) -> Prediction:
-    """What one matrix by INT8 products costs: two real products per modulus, and residues of every amplitude.
-
-    Memory sees the state read and written once, and per modulus two bytes of each operand written and read. Its time
-    and the products' add up: they are kernels of their own. Columns too long to be held whole are read twice and pass
-    through memory once more, for a small share of their products' time: that is left out. A device without a measured
-    INT8 rate is taken to do INT8 operations as fast as FP64 ones.
-
-    Args:
-        op: the matrix, its targets and controls.
-        num_moduli: of the scheme.
-        worked: amplitudes of columns that hold more than zeros.
-        num_qubits: width of the state.
-        precision: of the state.
-        device: measured or made up.
-    """
-    amps, size = worked * 0.5 ** len(op.controls), 1 << len(op.targets)
-    arithmetic = num_moduli * (4 * size + CONVERSION_OPS) * amps / (device.int8_ops_per_s or device.fp64_flops_per_s)
-    moved = (2 * amplitude_bytes(precision) + 8 * num_moduli) * amps
-    memory = moved / device.bandwidth_bytes_per_s
-    passes = moved / (2 * state_bytes(num_qubits, precision))
-    bound = "INT8" if arithmetic > memory else "memory"
-    return Prediction(memory + arithmetic + device.launch_seconds, moved, 8 * size * amps, passes, bound)
+def beside(memory: float, inside: float, overlap: float) -> float:
+    """Seconds of both where the share ``overlap`` of memory's time can hide behind the rest."""
+    return max(memory, (1 - overlap) * memory + inside)
 
 
 def predict_prepare(
@@ -252,7 +255,7 @@ def predict_prepare(
     size = float(state_bytes(live_qubits, precision))
     memory = size / (device.fill_bytes_per_s or device.bandwidth_bytes_per_s) + device.launch_seconds
     if live_qubits < num_qubits:
-        memory += _touch_seconds(fresh_bytes, device)
+        memory += touch_seconds(fresh_bytes, device)
     share = 2.0 ** (live_qubits - num_qubits)
     return Prediction(memory, size, 6 * 2.0**live_qubits, share / 2, "memory")
 
@@ -263,12 +266,8 @@ def predict_stack(num_ops: int, num_qubits: int, device: Device) -> Prediction:
     return Prediction(seconds + device.launch_seconds, bound_by="cache")
 
 
-def packing_seconds(num_targets: int, device: Device) -> float:
-    """What bringing a matrix into the kernels' order costs: one thread writes it to new memory."""
-    return PACKING_SLOWDOWN * amplitude_bytes("double") * 4.0**num_targets / device.bandwidth_bytes_per_s
-
-
-def _touch_seconds(fresh_bytes: float, device: Device) -> float:
+def touch_seconds(fresh_bytes: float, device: Device) -> float:
+    """What first touching so much memory takes."""
     return fresh_bytes / device.touch_bytes_per_s if device.touch_bytes_per_s else 0.0
 
 

@@ -91,7 +91,7 @@ class CudaEngine:
             return CudaState(num_qubits, precision, self.cupy.empty(size, DTYPES[precision]))
         free = self.free_bytes()
         if needed > free and self._programs:  # their matrices and tables may be in the way
-            self._programs.clear()
+            self.forget()
             free = self.free_bytes()
         if needed > free:
             fits = (free // amplitude_bytes(precision)).bit_length() - 1
@@ -230,6 +230,10 @@ class CudaEngine:
         self._programs.move_to_end(key)
         for launch in self._programs[key][1]:
             launch(state)
+
+    def forget(self) -> None:
+        """Lets go of what steps were compiled to, matrices and tables on the device with it."""
+        self._programs.clear()
 
     def _remember(self, key: tuple[int, int, str], step: Step, launches: list[Any]) -> None:
         """Keeps what was compiled; holding the step keeps its id its own."""

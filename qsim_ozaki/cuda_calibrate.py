@@ -1,4 +1,4 @@
-"""Measures a GPU once, in about a second, and keeps the record in a file.
+"""Measures a GPU once, in a few seconds, and keeps the record in a file.
 
 In: a CUDA engine. Out: a `Device`. The file is named by GPU, driver and kernel sources.
 """
@@ -9,120 +9,166 @@ import json
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from qsim_ozaki import jit
-from qsim_ozaki.cost import Device
+from qsim_ozaki.calibrate_ops import NOTHING, fourier, mixing_layers, rotations
+from qsim_ozaki.cost import Device, tile_work
 from qsim_ozaki.cuda_layout import SHAPES
-from qsim_ozaki.cuda_tiles import INSTANCES
-from qsim_ozaki.ops import DenseBlock, Kind, Op, TilePass
+from qsim_ozaki.cuda_ozaki import EmulatedBlock
+from qsim_ozaki.cuda_ozaki_pipeline import pipeline
+from qsim_ozaki.cuda_ozaki_tables import ROW_BITS
+from qsim_ozaki.cuda_tiles import INSTANCES, REPEAT_QUBITS
+from qsim_ozaki.ops import DenseBlock, Kind, Op, Prepare, Step, TilePass
 
 LARGE_BYTES = 1 << 30  # several times any L2
-SWEEPS_PER_LAYER = 4  # of rotations on 12 tile qubits: three to a sweep, as the cost model counts
-OVERLAP = 0.8  # share of memory time hidden behind arithmetic with two blocks a processor
-REPEATS = 5
-BLOCK_QUBITS = 9  # of the measured matrix: beyond it the rate of FP64 tensor cores changes little
+ROTATION_LAYERS, SWEEPS_PER_LAYER = 8, 4  # on 12 tile qubits: three rotations to a sweep, as the cost model counts
+# Share of a tile pass's memory time that its arithmetic hides: a card's power bounds their sum (H200, 2026-11).
+OVERLAP = 0.3
+BLOCK_OVERLAP = 0.8  # the same of a matrix product on tensor cores
+REPEATS, QUICK_REPEATS = 5, 15  # the second of what takes less than a millisecond
+BLOCK_QUBITS = 9  # of the matrix by which tensor cores are measured: beyond it their rate changes little
+MIXING_LAYERS = 1  # about as many operators as passes of circuits have, compiled in a second
+# Measured blocks: where either arithmetic may win; native, at 34 bits and at FP64 parity; on states from those of many
+# chunks to those that take the host longer than the card.
+MEASURED_QUBITS, MEASURED_MODULI, MEASURED_WIDTHS = (8, 9, 10, 11), (0, 9, 16), 4
 BATCH = 8  # steps between two events: the first launch waits for the host, which would count as device time
-MEASURED: dict[str, dict[str, float]] = {}  # by this process: a home that cannot be written costs it one measurement
-NOTHING = (Op(Kind.DIAGONAL, (), np.ones(1, complex)),)  # a pass that only reads and writes
+KNOWN: dict[str, dict[str, Any]] = {}  # to this process: a home that cannot be written costs it one measurement
+PASS_RATES = {  # names of the rates of each precision
+    "double": ("fp64_flops_per_s", "mixes_per_s", "block_flops_per_s"),
+    "single": ("fp32_flops_per_s", "mixes_fp32_per_s", "block_fp32_flops_per_s"),
+}
+FIELDS = {
+    *PASS_RATES["double"],
+    *PASS_RATES["single"],
+    *("bandwidth_bytes_per_s", "cache_bandwidth_bytes_per_s", "int8_ops_per_s"),
+    *("launch_seconds", "mix_seconds", "fill_bytes_per_s", "blocks"),
+}
 
 
 def cuda_device(engine: Any) -> Device:
     """The record of the engine's GPU: rates from the cache file, or measured now; free memory as it is."""
-    rates = _rates(engine)
     return Device(
         name=engine.device_name,
         memory_bytes=engine.free_bytes(),
-        bandwidth_bytes_per_s=rates["bandwidth_bytes_per_s"],
-        fp64_flops_per_s=rates["fp64_flops_per_s"],
-        fp32_flops_per_s=rates["fp32_flops_per_s"],
-        int8_ops_per_s=rates["int8_ops_per_s"],
-        cache_bandwidth_bytes_per_s=rates["cache_bandwidth_bytes_per_s"],
-        launch_seconds=rates["launch_seconds"],
         tile_qubits=SHAPES["double"].tile_qubits,
         line_qubits=SHAPES["double"].line_qubits,
         overlap=OVERLAP,
-        block_flops_per_s=rates["block_flops_per_s"],
-        block_fp32_flops_per_s=rates["block_fp32_flops_per_s"],
+        block_overlap=BLOCK_OVERLAP,
+        interpreted_qubits=REPEAT_QUBITS,
         splits_pairs=True,
         moves_qubits=True,
         skips_zeros=True,
+        **_rates(engine),
     )
 
 
-def _rates(engine: Any) -> dict[str, float]:
+def _rates(engine: Any) -> dict[str, Any]:
+    """What is measured: from this process, the file, or now."""
     from platformdirs import user_cache_path
 
     file = user_cache_path("qsim-ozaki") / "cuda-devices.json"
     name = f"{engine.device_name} driver {engine.cupy.cuda.runtime.driverGetVersion()} {jit.sources_hash()[:16]}"
-    if name in MEASURED:
-        return MEASURED[name]
-    try:
-        known: dict[str, dict[str, float]] = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        known = {}
-    if name not in known:
-        known[name] = MEASURED[name] = measure(engine)
-        jit.write_atomically(file, json.dumps(known, indent=1).encode())
-    return known[name]
+    if name not in KNOWN:
+        try:
+            known: dict[str, dict[str, Any]] = json.loads(file.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            known = {}
+        if set(known.get(name, ())) != FIELDS:  # never, or by another version
+            known[name] = measure(engine)
+            jit.write_atomically(file, json.dumps(known, indent=1).encode())
+        KNOWN[name] = known[name] | {"blocks": tuple(tuple(row) for row in known[name]["blocks"])}
+    return KNOWN[name]
 
 
-def measure(engine: Any) -> dict[str, float]:
-    """Rates of the engine's GPU, each from the kernels that plans use."""
+def measure(engine: Any) -> dict[str, Any]:
+    """Rates of the engine's GPU, each from the kernels that plans use, on states as full as a circuit's."""
     size = LARGE_BYTES
     while size > engine.free_bytes() // 4:
         size //= 2
     qubits = (size // 16).bit_length() - 1
-    amps = 2.0**qubits
-    line = SHAPES["double"].line_qubits
-    tile = (*range(line), *range(qubits - 12 + line, qubits))
-    state, single = engine.allocate(qubits, "double"), engine.allocate(qubits, "single")
-    empty = step_seconds(engine, state, TilePass(tile, NOTHING))
-    dense = step_seconds(engine, state, TilePass(tile, dense_ops(tile[line:], 40))) - empty
-    empty_single = step_seconds(engine, single, TilePass(tile, NOTHING))
-    dense_single = step_seconds(engine, single, TilePass(tile, dense_ops(tile[line:], 40))) - empty_single
-    layers = step_seconds(engine, state, TilePass(tile, rotations(tile, 8))) - empty
-    tiny, block_flops = engine.allocate(12, "double"), 8 * 2**BLOCK_QUBITS * amps
-    return {
-        "bandwidth_bytes_per_s": 32 * amps / empty,
-        "fp64_flops_per_s": 40 * 32 * amps / max(dense, 1e-9),
-        "fp32_flops_per_s": 40 * 32 * amps / max(dense_single, 1e-9),
+    compile_blocks(engine)  # first: what the host bounds is measured when it has cooled down again
+    rates = _pass_rates(engine, qubits)
+    tiny, tile = engine.allocate(12, "double"), tuple(range(12))
+    nothing, mixing = TilePass(tile, NOTHING), TilePass(tile, mixing_layers(tile, MIXING_LAYERS))
+    of_mixes = step_seconds(engine, tiny, mixing) - step_seconds(engine, tiny, nothing)
+    return rates | {
         "int8_ops_per_s": int8_rate(engine),
-        "block_flops_per_s": block_flops / step_seconds(engine, state, dense_block(tile)),
-        "block_fp32_flops_per_s": block_flops / step_seconds(engine, single, dense_block(tile)),
-        "cache_bandwidth_bytes_per_s": 8 * SWEEPS_PER_LAYER * 32 * amps / max(layers, 1e-9),
-        "launch_seconds": step_seconds(engine, tiny, TilePass(tuple(range(12)), NOTHING)),
+        "mix_seconds": max(of_mixes, 0.0) / tile_work(mixing.ops).mixes,
+        "blocks": block_times(engine, qubits),
+        "launch_seconds": least_seconds(engine, [partial(engine.run_step, tiny, nothing)], QUICK_REPEATS)[0],
     }
 
 
-def dense_block(tile: Sequence[int]) -> DenseBlock:
-    """A random matrix on the highest qubits of ``tile``, as a step of its own."""
-    rng = np.random.default_rng(3)
-    shape = (1 << BLOCK_QUBITS, 1 << BLOCK_QUBITS)
-    matrix = np.linalg.qr(rng.normal(size=shape) + 1j * rng.normal(size=shape))[0]
-    return DenseBlock(Op(Kind.UNITARY, tuple(tile[-BLOCK_QUBITS:]), matrix))
+def _pass_rates(engine: Any, qubits: int) -> dict[str, float]:
+    """Rates of passes over states of so many qubits, in both precisions."""
+    amps, line = 2.0**qubits, SHAPES["double"].line_qubits
+    tile = (*range(line), *range(qubits - 12 + line, qubits))
+    turns, mixing = rotations(tile, ROTATION_LAYERS), mixing_layers(tile, MIXING_LAYERS)
+    block = DenseBlock(Op(Kind.UNITARY, tile[-BLOCK_QUBITS:], fourier(BLOCK_QUBITS)))
+    found = {}
+    for precision, (flops, mixes, block_flops) in PASS_RATES.items():
+        state = filled(engine, qubits, precision)
+        empty, turned, mixed = (step_seconds(engine, state, TilePass(tile, ops)) for ops in (NOTHING, turns, mixing))
+        mixed = max(mixed - (1 - OVERLAP) * empty, 1e-9)
+        multiplied = max(step_seconds(engine, state, block) - (1 - BLOCK_OVERLAP) * empty, 1e-9)
+        found[flops] = tile_work(turns).flops * amps / turned
+        found[mixes] = tile_work(mixing).mixes * amps / mixed
+        found[block_flops] = (8 << BLOCK_QUBITS) * amps / multiplied
+        if precision == "double":
+            filling = step_seconds(engine, state, Prepare(np.full((qubits, 2), 0.5**0.5, complex)))
+            found["fill_bytes_per_s"] = 16 * amps / filling
+            found["bandwidth_bytes_per_s"] = 32 * amps / empty
+            found["cache_bandwidth_bytes_per_s"] = ROTATION_LAYERS * SWEEPS_PER_LAYER * 32 * amps / turned
+    return found
 
 
-def dense_ops(qubits: Sequence[int], count: int) -> tuple[Op, ...]:
-    """``count`` random two-qubit unitaries on neighbours among ``qubits``."""
-    rng = np.random.default_rng(2)
-    ops = []
-    for number in range(count):
-        matrix = np.linalg.qr(rng.normal(size=(4, 4)) + 1j * rng.normal(size=(4, 4)))[0]
-        pair = (qubits[number % (len(qubits) - 1)], qubits[number % (len(qubits) - 1) + 1])
-        ops.append(Op(Kind.UNITARY, pair, matrix))
-    return tuple(ops)
+def filled(engine: Any, qubits: int, precision: str) -> Any:
+    """A random state: multipliers that read zeros draw less of the power that bounds long runs."""
+    state = engine.allocate(qubits, precision)
+    real = np.float64 if precision == "double" else np.float32
+    state.amps.view(real)[...] = engine.cupy.random.standard_normal(2 * state.amps.size, dtype=real)
+    state.amps *= real(2.0 ** (-(qubits + 1) / 2))
+    return state
 
 
-def rotations(qubits: Sequence[int], count: int) -> tuple[Op, ...]:
-    """``count`` layers of real rotations."""
-    matrix = np.array([[np.cos(0.7), -np.sin(0.7)], [np.sin(0.7), np.cos(0.7)]], complex)
-    return tuple(Op(Kind.UNITARY, (q,), matrix) for _ in range(count) for q in qubits)
+def compile_blocks(engine: Any) -> None:
+    """Kernels of the measured emulated blocks, on all cores."""
+    wanted = [(k, moduli) for k in MEASURED_QUBITS for moduli in MEASURED_MODULI[1:]]
+    kernels = [pipeline(k, moduli).kernels(1 << k - ROW_BITS, moduli, INSTANCES["double"]) for k, moduli in wanted]
+    jit.cache_all([row for rows in kernels for row in rows], engine.architecture)
 
 
-def step_seconds(engine: Any, state: Any, step: TilePass | DenseBlock) -> float:
+def block_times(engine: Any, most_qubits: int) -> list[tuple[int, int, int, float]]:
+    """Least seconds of blocks alone: (qubits of the matrix, moduli or 0, qubits of the state, seconds), ascending."""
+    widths = [most_qubits - 2 * number for number in range(MEASURED_WIDTHS)]
+    blocks: dict[tuple[int, int], DenseBlock | EmulatedBlock] = {}
+    for k in MEASURED_QUBITS:
+        op = Op(Kind.UNITARY, tuple(range(widths[-1] - k, widths[-1])), fourier(k))
+        blocks[k, 0] = DenseBlock(op)
+        for moduli in MEASURED_MODULI[1:]:
+            blocks[k, moduli] = EmulatedBlock(engine, op.data, op.targets, {}, moduli)
+    found = []
+    for n in widths:
+        state = filled(engine, n, "double")
+        actions = [partial(_run_block, engine, block, state) for block in blocks.values()]
+        seconds = least_seconds(engine, actions, REPEATS if n == most_qubits else QUICK_REPEATS)
+        found += [(*which, n, each) for which, each in zip(blocks, seconds, strict=True)]
+    engine.forget()
+    return sorted(found)
+
+
+def _run_block(engine: Any, block: DenseBlock | EmulatedBlock, state: Any) -> None:
+    if isinstance(block, DenseBlock):
+        engine.run_step(state, block)
+    else:
+        block.run(state.amps, INSTANCES["double"])
+
+
+def step_seconds(engine: Any, state: Any, step: Step) -> float:
     """Median seconds of ``step`` by device events, compiled and warm."""
 
     def several() -> None:
@@ -166,6 +212,14 @@ def event_seconds(engine: Any, action: Callable[[], object], repeats: int = REPE
     """Median seconds of ``action`` on the current stream by device events, after a warm-up."""
     action()
     return float(np.median([clock(engine.cupy, action).seconds for _ in range(repeats)]))
+
+
+def least_seconds(engine: Any, actions: Sequence[Callable[[], object]], repeats: int) -> list[float]:
+    """Least seconds of each action on an idle GPU by device events, in turn; the host's count where a GPU waits."""
+    for action in actions:
+        action()
+    clocks = [[clock(engine.cupy, action).seconds for action in actions] for _ in range(repeats)]
+    return [min(column) for column in zip(*clocks, strict=True)]
 
 
 def pass_seconds(engine: Any, state: Any) -> float:

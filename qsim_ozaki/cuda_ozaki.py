@@ -157,7 +157,7 @@ class EmulatedBlock:
             amps[...] = padded[: amps.size]
             return outcome
         chunks = self.chunks(num_qubits)
-        chunks.report.fill(0)
+        chunks.report.data.memset_async(0, 16)  # a count and a residual; columns follow
         chunks.lanes.run(len(chunks.records), self.parts(amps, instance, chunks))
         count, residual = (int(word) for word in chunks.report[:2].get())
         if count:

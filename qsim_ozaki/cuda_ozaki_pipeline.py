@@ -127,16 +127,14 @@ class Lanes:
 
     Args:
         cupy: the module.
-        streams: as in `Pipeline`.
+        streams: as in `Pipeline`; where there is one it is the current one, and nothing waits.
     """
 
     def __init__(self, cupy: Any, streams: int) -> None:
         self._cupy = cupy
         make = cupy.cuda.Stream
-        memory = make(non_blocking=True)
-        products, write_back = (memory, memory) if streams == 1 else (_first_stream(make), make(non_blocking=True))
-        self.streams = (memory, products, write_back)
-        self._events = [[cupy.cuda.Event(disable_timing=True) for _ in range(3)] for _ in range(SETS)]
+        self.streams = () if streams == 1 else (make(non_blocking=True), _first_stream(make), make(non_blocking=True))
+        self._events = [[cupy.cuda.Event(disable_timing=True) for _ in self.streams] for _ in range(SETS)]
 
     def run(self, num_chunks: int, parts: tuple[Callable[[int], None], ...]) -> None:
         """Launches each part of each chunk, after all that is on the current stream and before what comes on it.
@@ -145,10 +143,15 @@ class Lanes:
             num_chunks: how many.
             parts: residues, products and write-back of the chunk with a given number, on the current stream.
         """
+        if not self.streams:
+            for number in range(num_chunks):
+                for part in parts:
+                    part(number)
+            return
         cupy = self._cupy
         caller, ready = cupy.cuda.get_current_stream(), cupy.cuda.Event(disable_timing=True)
         ready.record(caller)
-        for stream in dict.fromkeys(self.streams):
+        for stream in self.streams:
             stream.wait_event(ready)
         for number in range(num_chunks + 1):  # a chunk's write-back after the next one's residues
             if number < num_chunks:
@@ -164,8 +167,7 @@ class Lanes:
 
     def _wait(self, part: int, number: int, other: int) -> None:
         """Part ``part`` goes on after part ``other`` of chunk ``number``."""
-        if self.streams[part] is not self.streams[other]:
-            self.streams[part].wait_event(self._events[number % SETS][other])
+        self.streams[part].wait_event(self._events[number % SETS][other])
 
     def _launch(self, part: int, number: int, action: Callable[[int], None]) -> None:
         with self.streams[part]:

@@ -5,7 +5,7 @@ In: unitary ops of one segment, a `Device`, `PlanOptions`. Out: a `Plan`. A pure
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,7 +13,8 @@ import numpy as np
 
 from qsim_ozaki import late
 from qsim_ozaki.choose import Asked, dense_block, least_block_qubits
-from qsim_ozaki.cost import Device, Footprint, packing_seconds, predict_prepare, predict_tile, state_bytes, total
+from qsim_ozaki.cost import Device, Footprint, predict_prepare, state_bytes, total
+from qsim_ozaki.cost_blocks import predict_matrix, predict_pass
 from qsim_ozaki.errors import CapacityError
 from qsim_ozaki.explain import explain_html, explain_steps, too_wide
 from qsim_ozaki.fuse import absorb_product, fuse, relabel_swaps
@@ -367,17 +368,16 @@ class _Passes:
         mask = _mask(op.targets)
         zeros, ones = self.used.fixed_qubits(mask)
         extent = self.used.extent(mask | (1 << VECTOR_QUBITS) - 1)
-        prediction = predict_tile([op], extent, self.used.num_qubits, self.options.precision, self.device)
-        prediction = replace(prediction, seconds=prediction.seconds + packing_seconds(len(op.targets), self.device))
+        prediction = predict_matrix(op, extent, self.used.num_qubits, self.options.precision, self.device)
         size = 1 << len(op.targets)
         native = DenseBlock(op, Path.NATIVE, 0, zeros, ones, prediction, f"{size} x {size} matrix product")
         asked = Asked(self.options.precision, self.options.arithmetic, self.options.accuracy)
         self.steps.append(dense_block(native, extent.worked, self.used.num_qubits, asked, self.device))
         self.used.mix(mask, len(op.targets))
 
-    def predict(self, tile: int, ops: Iterable[Op]) -> Prediction:
+    def predict(self, tile: int, ops: OpList) -> Prediction:
         extent = self.used.extent(tile)
-        return predict_tile(ops, extent, self.used.num_qubits, self.options.precision, self.device)
+        return predict_pass(ops, extent, self.used.num_qubits, self.options.precision, self.device)
 
 
 def _mask(qubits: Sequence[int]) -> int:

@@ -6,5 +6,11 @@ from pathlib import Path
 from qsim_ozaki.cost import Device
 
 RECORDS = json.loads((Path(__file__).parents[1] / "benchmarks" / "devices.json").read_text())
-DEVICE = Device(**RECORDS["made up"])
-H200 = Device(**RECORDS["NVIDIA H200"])
+
+
+def device_of(record):
+    """The device of a record that came through JSON."""
+    return Device(**{**record, "blocks": tuple(map(tuple, record.get("blocks", ())))})
+
+
+DEVICE, H200 = (device_of(RECORDS[name]) for name in ("made up", "NVIDIA H200"))

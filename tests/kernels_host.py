@@ -27,10 +27,14 @@ SHARED = (
 
 
 class Array(np.ndarray):
-    """A NumPy array with the name by which CuPy's come to the host."""
+    """A NumPy array with the names by which CuPy's come to the host and are zeroed."""
 
     def get(self):
         return np.array(self)
+
+    @property
+    def data(self):
+        return SimpleNamespace(memset_async=lambda value, size: self.view(np.uint8)[:size].fill(value))
 
 
 def _translated(text):

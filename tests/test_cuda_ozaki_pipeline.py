@@ -65,7 +65,7 @@ class Device:
 def test_every_part_waits_for_what_it_reads_and_for_what_it_overwrites(streams, chunks, with_priorities):
     device = Device(with_priorities)
     lanes = Lanes(device.cupy, streams)
-    assert len(set(map(id, lanes.streams))) == streams
+    assert len(set(map(id, lanes.streams))) == (0 if streams == 1 else streams)
     for turn in range(2):  # events are used again
         earlier, device.before = ("caller", turn), {}
         device.caller.done.add(earlier)

@@ -26,30 +26,13 @@ RULES = {
         {"numpy"},
     ),
     "bench_gemm": (
-        {
-            "bench_blocks",
-            "cpu_calibrate",
-            "cuda_ozaki",
-            "cuda_ozaki_pipeline",
-            "experiment",
-            "founding",
-            "moduli",
-            "errors",
-            "_cpu",
-        },
+        {"bench_blocks", "cpu_calibrate", "cuda_ozaki", "cuda_ozaki_pipeline", "experiment", "founding", "moduli"}
+        | {"errors", "_cpu"},
         {"numpy"},
     ),
     "bench_blocks": (
-        {
-            "cuda_calibrate",
-            "cuda_founding",
-            "cuda_ozaki",
-            "cuda_ozaki_pipeline",
-            "engine",
-            "experiment",
-            "founding",
-            "ops",
-        },
+        {"cuda_calibrate", "cuda_founding", "cuda_ozaki", "cuda_ozaki_pipeline", "engine", "experiment"}
+        | {"founding", "ops"},
         {"numpy"},
     ),
     "experiment_report": ({"bench_report", "experiment"}, {"rich", "matplotlib"}),
@@ -67,8 +50,9 @@ RULES = {
     "source": ({"circuits", "errors"}, {"qiskit"}),
     "compare": ({"backend", "instructions", "errors"}, {"numpy", "qiskit", "qiskit_aer"}),
     "bench_cuda": (
-        {"bench_blocks", "bench_cuda_row", "bench_custatevec", "bench_gpu", "bench_options", "bench_record", "circuits"}
-        | {"experiment", "plan", "cuda_calibrate", "cuda_layout", "cuda_tiles", "cost", "op_list", "ops", "errors"},
+        {"bench_blocks", "bench_cuda_row", "bench_custatevec", "bench_gpu", "bench_options"}
+        | {"bench_record", "circuits", "experiment", "jsonable", "plan", "cuda_calibrate", "cuda_layout"}
+        | {"cuda_tiles", "cost", "op_list", "ops", "errors"},
         {"numpy"},
     ),
     "bench_cuda_row": (
@@ -186,10 +170,10 @@ RULES = {
     "sampling": ({"errors", "_cpu"}, {"numpy"}),
     "engine": ({"cost", "ops", "errors"}, {"numpy"}),
     "plan": (
-        {"choose", "explain", "fuse", "late", "pairs", "cost", "op_list", "ops", "moduli", "errors"},
+        {"choose", "explain", "fuse", "late", "pairs", "cost", "cost_blocks", "op_list", "ops", "moduli", "errors"},
         {"numpy"},
     ),
-    "choose": ({"cost", "moduli", "ops", "errors"}, set()),
+    "choose": ({"cost", "cost_blocks", "explain", "moduli", "ops", "errors"}, set()),
     "explain": ({"cost", "op_list", "ops"}, set()),
     **dict.fromkeys(("fuse", "late"), ({"op_list", "ops"}, set())),
     "pairs": ({"ops"}, {"numpy"}),
@@ -218,7 +202,12 @@ RULES = {
         {"numpy", "cupy"},
     ),
     "cuda_stack": ({"engine", "ops", "_cpu"}, {"numpy"}),
-    "cuda_calibrate": ({"cuda_layout", "cuda_tiles", "cost", "jit", "ops"}, {"numpy", "platformdirs"}),
+    "cuda_calibrate": (
+        {"calibrate_ops", "cuda_layout", "cuda_ozaki", "cuda_ozaki_pipeline", "cuda_ozaki_tables", "cuda_tiles"}
+        | {"cost", "jit", "ops"},
+        {"numpy", "platformdirs"},
+    ),
+    "calibrate_ops": ({"ops"}, {"numpy"}),
     "cuda_ozaki": ({"cuda_ozaki_pipeline", "cuda_ozaki_tables", "cuda_dense", "ozaki", "ops", "errors"}, {"numpy"}),
     "cuda_ozaki_pipeline": (set(), set()),
     "cuda_ozaki_tables": ({"cuda_dense", "ozaki", "moduli", "ops"}, {"numpy"}),
@@ -269,6 +258,7 @@ RULES = {
     "cuda_lower": ({"ops", "errors"}, {"numpy"}),
     "ozaki": ({"jit", "moduli", "errors"}, {"numpy", "cupy"}),
     "jit": ({"kernels", "errors"}, {"cupy", "platformdirs"}),
+    "cost_blocks": ({"cost", "op_list", "ops"}, set()),
     "cost": ({"op_list", "ops", "moduli", "errors"}, {"numpy"}),
     "gates": ({"op_list", "ops", "errors", "_cpu"}, {"numpy", "qiskit"}),
     "op_list": ({"ops", "_cpu"}, {"numpy"}),

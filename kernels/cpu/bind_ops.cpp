@@ -230,7 +230,7 @@ void bind_ops(nb::module_& m) {
              nb::call_guard<nb::gil_scoped_release>())
         .def("work", [](const OpList& ops) {
             const TileWork work = tile_work(ops);
-            return std::make_tuple(work.flops, work.sweeps, work.phase_layers);
+            return std::make_tuple(work.flops, work.sweeps, work.phase_layers, work.mixes, work.wide, work.wide_flops);
         })
         .def("only_hadamards", &only_hadamards)
         .def("large_matrices", &large_matrices, "num_targets"_a)

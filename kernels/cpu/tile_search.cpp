@@ -15,6 +15,7 @@ constexpr double kDiagonalWeight = 0.01;    // a diagonal fits any tile: it only
 constexpr double kSecondsPerItem = 2e-9;    // of looking at one item (EPYC 9004, 2026-11)
 constexpr double kShareOfRun = 0.06;        // of the time of all passes that a search for fewer may take
 constexpr double kLongestSeconds = 0.05;    // of such a search
+constexpr double kDensePair = 4.0;          // against a core or a rotation, phases and exchanges included (H200, 2026-11)
 
 // Where to start growing: nothing, every window of neighbouring qubits, random subsets.
 std::vector<index_t> seeds(const Scan& scan, index_t previous, std::mt19937_64& random) {
@@ -138,6 +139,13 @@ std::vector<TileChoice> search(const std::vector<Item>& items, const std::vector
     return passes_by(items, scan, found);
 }
 
+// What a matrix on two qubits counts as: one that keeps the parity as a rotation does.
+double mixes_of_pair(const complex_t* matrix) {
+    for (int entry : {1, 2, 4, 7, 8, 11, 13, 14})
+        if (matrix[entry] != 0.0) return kDensePair;
+    return 1;
+}
+
 }  // namespace
 
 std::vector<TileChoice> search_tiles(const OpList& ops, int num_qubits, const TileRules& rules) {
@@ -192,15 +200,20 @@ TileWork tile_work(const OpList& ops) {
         if (op.kind == Kind::kHadamard) {
             out.flops += 4 * op.num_targets * share;
             out.sweeps += op.num_targets / 3.0 * share;
+            out.mixes += op.num_targets * share;
         } else if (op.kind == Kind::kPermutation) {
             const bool swaps = op.num_targets == 2 && op.num_controls == 0 && ops.permutation(op)[1] == 2 && ops.permutation(op)[2] == 1;
-            if (!swaps) out.sweeps += share;
+            if (!swaps) out.sweeps += share, out.mixes += share;
         } else if (op.num_targets == 1 && op.num_controls == 0) {
             out.flops += 4;
             out.sweeps += 1 / 3.0;
+            out.mixes += 1;
         } else {
-            out.flops += 8.0 * static_cast<double>(index_t{1} << op.num_targets) * share;
+            const double flops = 8.0 * static_cast<double>(index_t{1} << op.num_targets) * share;
+            out.flops += flops;
             out.sweeps += share;
+            if (op.num_targets > 2) out.wide += 1, out.wide_flops += flops;
+            else out.mixes += (op.num_targets == 2 ? mixes_of_pair(ops.data(op)) : 1) * share;
         }
     }
     out.phase_layers = static_cast<int>(std::count(used.begin(), used.end(), 1));

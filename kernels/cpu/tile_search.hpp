@@ -31,6 +31,9 @@ std::vector<TileChoice> search_tiles(const OpList& ops, int num_qubits, const Ti
 struct TileWork {
     double flops = 0, sweeps = 0;
     int phase_layers = 0;  // sweeps for diagonals: one for all that no mixing operator separates
+    double mixes = 0;      // operators on one or two qubits that change values, by the share of amplitudes that they act on
+    int wide = 0;          // matrices on more qubits
+    double wide_flops = 0;
 };
 TileWork tile_work(const OpList& ops);
 

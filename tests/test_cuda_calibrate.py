@@ -1,0 +1,141 @@
+"""Calibration of a GPU whose clock is a model: what it measures is what the model was made of."""
+
+import json
+from dataclasses import asdict, replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from devices import H200
+
+from qsim_ozaki import cuda_calibrate
+from qsim_ozaki.cost import Extent, predict_prepare, predict_tile
+from qsim_ozaki.cost_blocks import predict_matrix
+from qsim_ozaki.ops import DenseBlock, Prepare
+
+# a thousandth of a card, so that states of a mebibyte take as long as those of a gibibyte
+TRUTH = replace(
+    H200,
+    blocks=(),
+    fill_bytes_per_s=4e9,
+    launch_seconds=1e-6,
+    mix_seconds=1e-5,
+    **{name: value / 1e3 for name, value in asdict(H200).items() if name.endswith("_per_s") and "fill" not in name},
+)
+MOST = 17  # qubits
+
+
+class Event:
+    """A point on the model's clock."""
+
+    def __init__(self, gpu):
+        self.gpu = gpu
+
+    def record(self):
+        self.at = self.gpu.now
+
+    def synchronize(self):
+        pass
+
+
+class Gpu:
+    """An engine that does nothing and knows how long it took."""
+
+    device_name, architecture, num_processors = "modelled", 90, 4
+
+    def __init__(self):
+        self.now, self.measured = 0.0, 0
+        self.compiler = SimpleNamespace(finish=lambda: None)
+        cuda = SimpleNamespace(
+            Event=lambda: Event(self),
+            get_elapsed_time=lambda start, end: 1e3 * (end.at - start.at),
+            runtime=SimpleNamespace(driverGetVersion=lambda: 13000),
+        )
+        random = SimpleNamespace(standard_normal=lambda size, dtype: np.ones(size, dtype))
+        self.cupy = SimpleNamespace(cuda=cuda, random=random, empty=np.empty)
+
+    def free_bytes(self):
+        return 4 * 16 << MOST
+
+    def allocate(self, qubits, precision):
+        self.measured += 1
+        amps = np.zeros(1 << qubits, np.complex128 if precision == "double" else np.complex64)
+        return SimpleNamespace(num_qubits=qubits, precision=precision, amps=amps)
+
+    def run_step(self, state, step):
+        n, precision = state.num_qubits, state.precision
+        if isinstance(step, Prepare):
+            self.now += predict_prepare(n, n, precision, TRUTH, 0).seconds
+        elif isinstance(step, DenseBlock):
+            self.now += predict_matrix(step.op, Extent.whole(n), n, precision, TRUTH).seconds
+        else:
+            self.now += predict_tile(step.ops, Extent.whole(n), n, precision, TRUTH).seconds
+
+    def forget(self):
+        pass
+
+    def launch(self, name, instance, blocks, threads, args):
+        assert name == "rate_int8"
+        self.now += 2 * 8192 * 8 * 8 * 2000 * self.num_processors / TRUTH.int8_ops_per_s
+
+
+class Emulated:
+    """An emulated block that takes as long as its numbers say."""
+
+    def __init__(self, engine, matrix, targets, fixed, num_moduli):
+        assert len(matrix) == 1 << len(targets)
+        self.engine, self.num_moduli, self.size = engine, num_moduli, len(matrix)
+
+    @staticmethod
+    def seconds(size, num_moduli, amps):
+        return 1e-4 + 1e-12 * num_moduli * size * amps
+
+    def run(self, amps, instance):
+        assert instance == {"REAL": "double"}
+        self.engine.now += self.seconds(self.size, self.num_moduli, amps.size)
+
+
+@pytest.fixture
+def gpu(monkeypatch):
+    monkeypatch.setattr(cuda_calibrate, "EmulatedBlock", Emulated)
+    monkeypatch.setattr(cuda_calibrate.jit, "cache_all", lambda wanted, architecture: list(wanted))
+    monkeypatch.setattr(cuda_calibrate, "KNOWN", {})
+    return Gpu()
+
+
+def test_the_model_is_found_again(gpu):
+    found = cuda_calibrate.measure(gpu)
+    assert set(found) == cuda_calibrate.FIELDS
+    for name in (
+        *("bandwidth_bytes_per_s", "fill_bytes_per_s", "mixes_per_s", "mixes_fp32_per_s", "int8_ops_per_s"),
+        *("block_flops_per_s", "block_fp32_flops_per_s", "mix_seconds"),
+    ):
+        assert found[name] == pytest.approx(getattr(TRUTH, name), rel=0.05), name
+    nothing = 32 * 4096 / TRUTH.bandwidth_bytes_per_s  # on the tiny state
+    assert found["launch_seconds"] == pytest.approx(TRUTH.launch_seconds + nothing)
+    for k, moduli, n, seconds in found["blocks"]:
+        if moduli:
+            assert seconds == pytest.approx(Emulated.seconds(1 << k, moduli, 1 << n))
+        else:
+            assert seconds > 8 * 2.0 ** (n + k) / TRUTH.block_flops_per_s
+    rows = [row[:3] for row in found["blocks"]]
+    assert rows == [(k, moduli, n) for k in (8, 9, 10, 11) for moduli in (0, 9, 16) for n in (11, 13, 15, 17)]
+
+
+def test_a_card_is_measured_once_and_again_by_another_version(gpu, monkeypatch, tmp_path):
+    monkeypatch.setattr("platformdirs.user_cache_path", lambda name: tmp_path / name)
+    first = cuda_calibrate.cuda_device(gpu)
+    count = gpu.measured
+    cuda_calibrate.KNOWN.clear()
+    assert cuda_calibrate.cuda_device(gpu) == first
+    assert cuda_calibrate.cuda_device(gpu) == first
+    assert gpu.measured == count
+    (file,) = tmp_path.rglob("cuda-devices.json")
+    record = json.loads(file.read_text())
+    (name,) = record
+    del record[name]["mixes_per_s"]
+    file.write_text(json.dumps(record))
+    cuda_calibrate.KNOWN.clear()
+    gpu.now = 0.0
+    assert cuda_calibrate.cuda_device(gpu) == first
+    assert gpu.measured == 2 * count
