@@ -14,31 +14,33 @@ the compiled extension.
 import json
 import sys
 import time
+from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
 
 from qsim_ozaki import cuda_dense, cuda_product, jit
-from qsim_ozaki.cuda_dense import BLOCK_SHAPES, BlockShape
+from qsim_ozaki.cuda_dense import BLOCK_SHAPES
 from qsim_ozaki.ops import Kind, Op
 
 UNIT = {"double": 2.0**-53, "single": 2.0**-24}
 DTYPE = {"double": np.complex128, "single": np.complex64}
 CHECKED_QUBITS, CHECKED_COLUMNS = 18, 8
+# by the names of `jit.HELD_MACROS` (to 6 qubits) or `jit.STREAMED_MACROS` from the third on
 OTHER_SHAPES = {
-    ("double", 4): ("128 16 4 2 3 2",),
-    ("double", 5): ("256 16 4 2 4 1", "128 8 4 2 3 2"),
-    ("double", 6): ("128 4 4 2 4 2", "256 8 4 2 3 1"),
-    ("double", 7): ("256 8 4 1 3 1",),
-    ("double", 8): ("256 6 3 1 3 1",),
-    ("double", 9): ("256 2 2 1 3 1",),
-    ("single", 4): ("256 32 4 2 4 1",),
-    ("single", 5): ("256 16 4 2 4 1", "128 8 4 2 3 2"),
-    ("single", 6): ("256 8 4 2 3 1", "128 8 4 2 3 2"),
-    ("single", 7): ("256 8 4 1 3 1", "128 4 4 2 3 2"),
-    ("single", 8): ("256 8 4 1 3 1", "256 6 3 1 3 1"),
-    ("single", 9): ("256 6 3 1 3 1", "256 3 3 1 3 1"),
+    ("double", 4): ("128 16 1 3 4 2",),
+    ("double", 5): ("256 8 2 4 4 1", "128 4 1 4 4 3"),
+    ("double", 6): ("256 4 1 6 3 1", "128 4 1 3 4 2"),
+    ("double", 7): ("256 8 4 1",),
+    ("double", 8): ("256 6 3 1",),
+    ("double", 9): ("256 2 2 1",),
+    ("single", 4): ("128 16 1 3 4 3",),
+    ("single", 5): ("128 8 2 4 3 2",),
+    ("single", 6): ("256 4 1 6 3 1",),
+    ("single", 7): ("256 8 4 1",),
+    ("single", 8): ("256 8 4 1", "256 6 3 1"),
+    ("single", 9): ("256 6 3 1", "256 3 3 1"),
 }
 # log2 of amplitudes, products
 PARTS = {("double", 10): ((26, 3), (21, 3)), ("single", 9): ((26, 3),), ("single", 10): ((26, 3), (26, 4))}
@@ -109,18 +111,21 @@ def haar(k):
 
 
 def by_kernel(launcher, matrix, targets, num_qubits, shape):
-    """A launch of `dense_block`."""
+    """A launch of the kernel of ``shape``."""
     op = Op(Kind.UNITARY, tuple(targets), matrix)
     if len(targets) == 3:
         op = cuda_dense.widened(op, (), num_qubits)
     k = len(op.targets)
     tables = cuda_dense.dense_tables(op.matrix(), op.targets, {}, num_qubits, shape)
     arrays = [launcher.cupy.asarray(values) for values in (tables.matrix, tables.places)]
-    blocks = min(-(-tables.num_groups // shape.groups), shape.blocks * launcher.num_processors)
+    blocks = min(tables.num_tiles, shape.blocks * launcher.num_processors)
+    tickets = [launcher.cupy.zeros(1, np.uint64)] if isinstance(shape, cuda_dense.HeldShape) else []
 
     def run(state):
-        args = (state.amps, *arrays, tables.tile)
-        launcher.launch("dense_block", shape.macros(k), blocks, shape.threads, args, shape.shared_bytes(k))
+        for counter in tickets:
+            counter.data.memset_async(0, 8)
+        args = (state.amps, *arrays, *tickets, tables.tile)
+        launcher.launch(shape.kernel, shape.macros(k), blocks, shape.threads, args, shape.shared_bytes(k))
 
     return run
 
@@ -141,9 +146,13 @@ def by_library(launcher, matrix, targets, num_qubits, part, precision):
 def variants(k, precision):
     """Names and makers of what can do a matrix on ``k`` qubits of a state in ``precision``."""
     wide, own = max(k, 4), BLOCK_SHAPES[precision].get(max(k, 4))
-    others = [BlockShape(*map(int, text.split()), own.real) for text in OTHER_SHAPES.get((precision, wide), ())]
-    for shape in (own, *others) if own else ():
-        yield " ".join(str(getattr(shape, name)) for name in BlockShape.__slots__), partial(by_kernel, shape=shape)
+    macros = [name.lower() for name in (jit.HELD_MACROS if wide <= 6 else jit.STREAMED_MACROS)]
+    for text in (None, *OTHER_SHAPES.get((precision, wide), ())) if own else ():
+        shape = own
+        if text:
+            shape = replace(own, **dict(zip(macros[2:], map(int, text.split()), strict=True)))
+        values = shape.macros(k)
+        yield " ".join(values[name.upper()] for name in macros[2:]), partial(by_kernel, shape=shape)
     for part in PARTS.get((precision, k), ()):
         yield f"library 2^{part[0]} by {part[1]}", partial(by_library, part=part, precision=precision)
 
@@ -242,7 +251,7 @@ def pieces(launcher, state, n):
         multiply["by 4"] = partial(cupy.matmul, matrix, block, out=out)
         words = [f"{name} {count * launcher.seconds(action) * 1e3:.2f}" for name, action in multiply.items()]
         for where, targets in (("low", range(k)), ("high", range(n - k, n))):
-            tables = cuda_dense.part_tables(list(targets), {}, n, 1 << bits, 3)
+            tables = cuda_product.part_tables(list(targets), {}, n, 1 << bits, 3)
             places, blocks = cupy.asarray(tables.places), min(1 << bits - 10, 8 * launcher.num_processors)
             for kernel in ("block_gather", "block_scatter"):
 

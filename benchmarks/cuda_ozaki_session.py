@@ -84,7 +84,7 @@ def compile_all(engine, lines):
         ("hadamard_tf32", {}),
         ("ozaki_product", {"RAW": "1"}),
     ]
-    for name in ("ozaki_founding", "dense_block"):
+    for name in ("ozaki_founding", "dense_held", "dense_streamed"):
         wanted += [(name, instance) for instance in jit.KERNELS[name].instances]
     for k in range(7, 14):
         for real, count in [*((DOUBLE, count) for count in COUNTS), (SINGLE, BITS_34)]:

@@ -269,7 +269,7 @@ class CudaEngine:
 
     def _has_tensor_cores(self, state: CudaState) -> bool:
         """Whether this GPU has FP64 tensor cores, and for complex64 such as do as many flop a second as FP32 units."""
-        known = jit.KERNELS["dense_block"].architectures if state.precision == "double" else EVEN_RATES
+        known = jit.TENSOR_CORES if state.precision == "double" else EVEN_RATES
         return self.architecture in known
 
     def _dense_launch(self, state: CudaState, op: Op, zero_qubits: Sequence[int]) -> Any:
@@ -285,12 +285,13 @@ class CudaEngine:
         shape = shapes[k]
         tables = cuda_dense.dense_tables(op.matrix(), op.targets, fixed, state.kernel_qubits, shape)
         matrix, places = self.cupy.asarray(tables.matrix), self.cupy.asarray(tables.places)
-        blocks = min(-(-tables.num_groups // shape.groups), shape.blocks * self.num_processors)
-        function = jit.load("dense_block", tuple(sorted(shape.macros(k).items())), self.device_id)
-        shared_bytes = shape.shared_bytes(k)
+        blocks = min(tables.num_tiles, shape.blocks * self.num_processors)
+        function = jit.load(shape.kernel, tuple(sorted(shape.macros(k).items())), self.device_id)
+        shared_bytes, ordered = shape.shared_bytes(k), isinstance(shape, cuda_dense.HeldShape)
 
         def run(target: CudaState) -> None:
-            args = (target.amps, matrix, places, tables.tile)
+            tickets = (target.new_tickets(),) if ordered else ()
+            args = (target.amps, matrix, places, *tickets, tables.tile)
             self.launch_function(function, blocks, shape.threads, args, shared_bytes)
 
         return run

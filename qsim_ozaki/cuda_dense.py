@@ -1,26 +1,25 @@
-"""Tables for dense blocks on a GPU: matrix fragments, places in a tile, parts for a library product.
+"""Shapes and tables of dense blocks on a GPU: matrix fragments, places in a tile.
 
-In: targets, controls, a matrix. Out: arrays and records as `dense_block.cu` and `block_gather.cu` read them. No GPU.
+In: targets, controls, a matrix. Out: arrays and records as `dense_held.cu` and `dense_streamed.cu` read them. No GPU.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from qsim_ozaki.cuda_program import runs_of
-from qsim_ozaki.jit import DENSE_MACROS, KERNELS
+from qsim_ozaki.jit import KERNELS
 from qsim_ozaki.ops import ComplexArray, Kind, Op
 
 GROUP_BITS = 3  # of the columns of a group: those of one product of the tensor cores
 GROUP_COLUMNS = 1 << GROUP_BITS
-MOVED_BITS, MOVING_BITS = 10, 8  # log2 of the elements of a tile of `block_gather.cu`, and of its threads
 RUNS = np.dtype([("count", "u4"), ("start", "u1", 31), ("length", "u1", 32), ("pad", "u1")], align=True)
-DENSE_TILE = np.dtype(
+STREAMED_TILE = np.dtype(
     [
         ("num_groups", "u8"),
         ("fixed", "u8"),
@@ -31,54 +30,106 @@ DENSE_TILE = np.dtype(
     ],
     align=True,
 )
-BLOCK = np.dtype([("num_tiles", "u8"), ("fixed", "u8"), ("tile_size", "u4")], align=True)
+HELD_TILE = np.dtype(
+    [
+        ("num_tiles", "u8"),
+        ("fixed", "u8"),
+        ("column", "u8"),
+        ("fetch_offset", "u8", 16),
+        ("group_offset", "u8", 16),
+        ("block_offset", "u8", 4),
+        ("fetch_slot", "u4", 16),
+        ("second_slots", "u4"),
+        ("exchange", "u4"),
+        ("num_slots", "u4"),
+        ("runs", RUNS),
+    ],
+    align=True,
+)
 
 
 @dataclass(frozen=True, slots=True)
 class BlockShape:
-    """How `dense_block.cu` lays one width of matrix out; its macros.
+    """How a dense kernel lays one width of matrix out; its macros.
 
     Attributes:
-        threads: of a block.
-        groups: of 8 columns, in a tile. Every tile reads the whole matrix from L2, which delivers about 6.5 TB/s (H200,
-            2026-11): a matrix of 4 MiB (k = 9) wants as many columns as shared memory holds.
-        warp_groups: that a warp multiplies at a time; as many as registers hold the sums of.
-        buffers: tiles in shared memory.
-        products: real products of a complex one. Three where the tensor cores bound the time; four where memory does,
-            for they keep exact zeros of complex states.
-        blocks: that share a processor.
         real: `double` for complex128 states, `float` for complex64.
+        threads: of a block.
+        groups: of 8 columns, in a tile.
+        blocks: that share a processor.
     """
 
+    real: str
     threads: int
     groups: int
-    warp_groups: int
-    buffers: int
-    products: int
     blocks: int
-    real: str
 
     def macros(self, k: int) -> dict[str, str]:
         """The kernel's instance for matrices on ``k`` qubits."""
-        return {"K": str(k)} | {name.upper(): str(getattr(self, name)) for name in self.__slots__}
+        return {"K": str(k)} | {field.name.upper(): str(getattr(self, field.name)) for field in fields(self)}
 
     @property
     def line_qubits(self) -> int:
         """log2 of the amplitudes in 128 bytes."""
         return 3 if self.real == "double" else 4
 
+    def tile_bytes(self, k: int) -> int:
+        """Of shared memory."""
+        return self.groups * (128 * GROUP_COLUMNS << k) >> self.line_qubits
+
+
+@dataclass(frozen=True, slots=True)
+class HeldShape(BlockShape):
+    """How `dense_held.cu` does.
+
+    Attributes:
+        warp_rows: blocks of 16 rows of the matrix that a warp holds, in 32 registers for each 16 columns.
+        stages: tiles in shared memory. A processor wants about 64 KiB on their way (H200, 2026-11).
+        products: real products of a complex one. Three where the tensor cores bound the time; four where memory does,
+            for they keep exact zeros of complex states.
+    """
+
+    warp_rows: int
+    stages: int
+    products: int
+    kernel: ClassVar[str] = "dense_held"
+
     def shared_bytes(self, k: int) -> int:
         """Dynamic shared memory of one block."""
-        return self.buffers * self.groups * (128 * GROUP_COLUMNS << k) >> self.line_qubits
+        return self.stages * self.tile_bytes(k)
 
 
-def shapes(real: str) -> dict[int, BlockShape]:
-    """The kernel's instances for one type of amplitude, by number of targets."""
-    found = {}
-    for row in KERNELS["dense_block"].instances:
-        threads, groups, warp_groups, buffers, products, blocks = (int(row[name]) for name in DENSE_MACROS[2:])
-        if row["REAL"] == real:
-            found[int(row["K"])] = BlockShape(threads, groups, warp_groups, buffers, products, blocks, real)
+@dataclass(frozen=True, slots=True)
+class StreamedShape(BlockShape):
+    """How `dense_streamed.cu` does.
+
+    Every tile reads the whole matrix from L2, which delivers about 6.5 TB/s (H200, 2026-11): a matrix of 4 MiB (k = 9)
+    wants as many groups as shared memory holds.
+
+    Attributes:
+        warp_groups: that a warp multiplies at a time; as many as registers hold the sums of.
+    """
+
+    warp_groups: int
+    kernel: ClassVar[str] = "dense_streamed"
+
+    def shared_bytes(self, k: int) -> int:
+        """Dynamic shared memory of one block."""
+        return self.tile_bytes(k)
+
+
+Shape = HeldShape | StreamedShape
+
+
+def shapes(real: str) -> dict[int, Shape]:
+    """The kernels' instances for one type of amplitude, by number of targets."""
+    found: dict[int, Shape] = {}
+    kinds: tuple[type[HeldShape] | type[StreamedShape], ...] = (HeldShape, StreamedShape)
+    for kind in kinds:
+        for row in KERNELS[kind.kernel].instances:
+            numbers = {name.lower(): int(value) for name, value in row.items() if name not in ("REAL", "K")}
+            if row["REAL"] == real:
+                found[int(row["K"])] = kind(real=real, **numbers)
     return found
 
 
@@ -87,12 +138,12 @@ BLOCK_SHAPES = {"double": shapes("double"), "single": shapes("float")}
 
 @dataclass(frozen=True, slots=True)
 class DenseTables:
-    """What one launch of `dense_block` needs: fragments of the matrix, places, and the tile record."""
+    """What one launch of a dense kernel needs: fragments of the matrix, places, and the tile record."""
 
     matrix: ComplexArray
     places: NDArray[np.uint64]
     tile: NDArray[Any]
-    num_groups: int
+    num_tiles: int
 
 
 def runs_record(qubits: Sequence[int]) -> NDArray[Any]:
@@ -138,14 +189,51 @@ def fragments(matrix: ComplexArray) -> ComplexArray:
     return np.ascontiguousarray(order).reshape(-1, 2).view(np.complex128).reshape(-1)
 
 
-def dense_tables(
-    matrix: ComplexArray, targets: Sequence[int], fixed: dict[int, int], num_qubits: int, shape: BlockShape
-) -> DenseTables:
-    """Tables of one block.
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """Which qubits are what in a group of columns.
 
     Lanes read 4 rows x 2 columns at a time, write 8 neighbours of the state, and store 4 columns x 8 rows. Where one of
     the two lowest qubits is a row, neighbours are rows: the lowest row then goes to the upper half of the product, and
     lanes exchange it for a column before they store.
+
+    Attributes:
+        rows: the targets, ascending.
+        columns: the three lowest free qubits.
+        out_rows: qubits by bits of a product's row.
+        slot: what each qubit adds, by XOR, to a slot of one amplitude in shared memory.
+    """
+
+    rows: list[int]
+    columns: list[int]
+    out_rows: list[int]
+    slot: dict[int, int]
+
+    @property
+    def exchange(self) -> bool:
+        """Whether lanes exchange rows for columns before they store."""
+        return self.out_rows != self.rows
+
+    def fragments(self, matrix: ComplexArray, targets: Sequence[int]) -> ComplexArray:
+        """The matrix as lanes hold it, its rows in the order of ``out_rows``."""
+        order = [(1 << self.rows.index(q), 0) for q in self.out_rows]
+        return fragments(sorted_matrix(matrix, targets)[sums(order)[:, 0].astype(np.int64)])
+
+
+def frame_of(targets: Sequence[int], free: Sequence[int], line_qubits: int) -> Frame:
+    """The frame of a group; ``free`` are the qubits that are neither targets nor fixed, ascending."""
+    rows, columns = sorted(targets), list(free[:GROUP_BITS])
+    union = sorted(rows + columns)
+    exchange = bool({*union[:2]} & {*rows})
+    out_rows = [*rows[1:4], rows[0], *rows[4:]] if exchange else rows
+    reading = [rows[0], rows[1], columns[2], columns[1] if exchange else columns[0]][:line_qubits]
+    return Frame(rows, columns, out_rows, slots(union, rows, columns, reading))
+
+
+def dense_tables(
+    matrix: ComplexArray, targets: Sequence[int], fixed: dict[int, int], num_qubits: int, shape: Shape
+) -> DenseTables:
+    """Tables of one block.
 
     Args:
         matrix: ``(2**k, 2**k)``, k from 4 to 9, index bit 0 is ``targets[0]``.
@@ -154,50 +242,67 @@ def dense_tables(
         num_qubits: width of the state; k, the columns of a group and the fixed qubits must fit.
         shape: of a tile.
     """
-    k = len(targets)
-    rows = sorted(targets)
-    columns = [q for q in range(num_qubits) if q not in fixed and q not in rows][:GROUP_BITS]
-    assert len(columns) == GROUP_BITS, f"{num_qubits} qubits are too few for a block of {k} with {len(fixed)} fixed"
-    union = sorted(rows + columns)
-    exchange = bool({*union[:2]} & {*rows})
-    out_rows = [*rows[1:4], rows[0], *rows[4:]] if exchange else rows
-    reading = [rows[0], rows[1], columns[2], columns[1] if exchange else columns[0]][: shape.line_qubits]
-    slot = slots(union, rows, columns, reading)
-    late = rows[shape.threads.bit_length() - 1 - GROUP_BITS :]  # each iteration brings whole rows
-    early = [q for q in union if q not in late]
-    places = np.concatenate(
-        [
-            np.resize(sums([(1 << q, slot[q]) for q in early], np.bitwise_xor), (shape.threads, 2)).reshape(-1),
-            sums([(1 << q, 0) for q in late])[:, 0],
-            sums([(1 << q, 0) for q in out_rows[4:]])[:, 0],
-            *lane_places(rows, out_rows, columns, slot),
-        ]
-    )
-    num_groups = 1 << (num_qubits - len(union) - len(fixed))
-    tile = np.zeros(1, DENSE_TILE)
-    tile["num_groups"] = num_groups
+    free = [q for q in range(num_qubits) if q not in fixed and q not in targets]
+    few = f"{num_qubits} qubits are too few for a block of {len(targets)} with {len(fixed)} fixed"
+    assert len(free) >= GROUP_BITS, few
+    frame = frame_of(targets, free, shape.line_qubits)
+    held = isinstance(shape, HeldShape)
+    numbers = free[GROUP_BITS:][: shape.groups.bit_length() - 1] if held else []  # of the groups of a tile
+    size = 1 << len(free) - GROUP_BITS - len(numbers)
+    tile = np.zeros(1, HELD_TILE if held else STREAMED_TILE)
+    tile["num_tiles" if held else "num_groups"] = size
     tile["fixed"] = sum(value << q for q, value in fixed.items())
-    tile["column"] = 1 << columns[2]
-    tile["second_slots"] = slot[rows[2]]
-    tile["exchange"] = exchange
-    tile["runs"] = runs_record([*union, *fixed])
-    order = [rows.index(q) for q in out_rows]
-    by_rows = sorted_matrix(matrix, targets)[sums([(1 << b, 0) for b in order])[:, 0].astype(np.int64)]
-    return DenseTables(fragments(by_rows), places, tile, num_groups)
+    tile["column"] = 1 << frame.columns[2]
+    tile["second_slots"] = frame.slot[frame.rows[2]]
+    tile["exchange"] = frame.exchange
+    tile["runs"] = runs_record([*frame.rows, *frame.columns, *numbers, *fixed])
+    places = held_places(frame, numbers, shape, tile) if held else streamed_places(frame, shape)
+    num_tiles = size if held else -(-size // shape.groups)
+    return DenseTables(frame.fragments(matrix, targets), np.concatenate(places), tile, num_tiles)
 
 
-def lane_places(
-    rows: Sequence[int], out_rows: Sequence[int], columns: Sequence[int], slot: dict[int, int]
-) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+def held_places(
+    frame: Frame, numbers: Sequence[int], shape: BlockShape, tile: NDArray[Any]
+) -> list[NDArray[np.uint64]]:
+    """The places of `dense_held.cu`, those of iterations, groups and rows in the record ``tile``."""
+    slot = frame.slot | {q: GROUP_COLUMNS << len(frame.rows) + b for b, q in enumerate(numbers)}
+    steps = [(1 << q, slot[q]) for q in sorted(slot)]
+    together = shape.threads.bit_length() - 1
+    iterations = sums(steps[together:], np.bitwise_xor)
+    tile["fetch_offset"][0, : len(iterations)], tile["fetch_slot"][0, : len(iterations)] = iterations.T
+    for name, qubits in (("group_offset", numbers), ("block_offset", frame.out_rows[4:])):
+        tile[name][0, : 1 << len(qubits)] = sums([(1 << q, 0) for q in qubits])[:, 0]
+    tile["num_slots"] = 1 << len(steps)
+    return [in_threads(steps[:together], shape), *lane_places(frame)]
+
+
+def streamed_places(frame: Frame, shape: BlockShape) -> list[NDArray[np.uint64]]:
+    """The places of `dense_streamed.cu`: each iteration brings whole rows."""
+    late = frame.rows[shape.threads.bit_length() - 1 - GROUP_BITS :]
+    early = [q for q in sorted(frame.slot) if q not in late]
+    return [
+        in_threads([(1 << q, frame.slot[q]) for q in early], shape),
+        sums([(1 << q, 0) for q in late])[:, 0],
+        sums([(1 << q, 0) for q in frame.out_rows[4:]])[:, 0],
+        *lane_places(frame),
+    ]
+
+
+def in_threads(steps: Sequence[tuple[int, int]], shape: BlockShape) -> NDArray[np.uint64]:
+    """Offset in the state and slot of each thread; where there are too few qubits, threads repeat."""
+    return np.resize(sums(steps, np.bitwise_xor), (shape.threads, 2)).reshape(-1)
+
+
+def lane_places(frame: Frame) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
     """Of each lane: the two offsets at which it stores, and the slot at which it reads."""
-    exchange = out_rows is not rows
+    rows, out_rows, columns, exchange = frame.rows, frame.out_rows, frame.columns, frame.exchange
     across = (columns[1], columns[0]) if exchange else (columns[0], columns[1])  # of lane bits 0 and 1 as they store
     order = (rows[0] if exchange else across[0], across[1], *out_rows[:3])
     lanes = sums([(1 << q, 0) for q in order])[:, 0]
     traded = np.uint64(1 << (across[0] if exchange else out_rows[3]))
     # a lane keeps the column of its own number and gets the other's
     first = lanes + (np.arange(32, dtype=np.uint64) & 1) * traded if exchange else lanes
-    reads = sums([(slot[q], 0) for q in (rows[0], rows[1], columns[2], *across)], np.bitwise_xor)[:, 0]
+    reads = sums([(frame.slot[q], 0) for q in (rows[0], rows[1], columns[2], *across)], np.bitwise_xor)[:, 0]
     return np.stack([first, first ^ traded], axis=1).reshape(-1), reads
 
 
@@ -227,60 +332,3 @@ def sums(steps: Sequence[tuple[int, int]], add: np.ufunc = np.add) -> NDArray[np
     for b, step in enumerate(steps):
         out = add(out, (index >> b & 1).astype(np.uint64)[:, None] * np.array(step, np.uint64))
     return out
-
-
-@dataclass(frozen=True, slots=True)
-class PartTables:
-    """How parts of a state become matrices of 2^k rows and back.
-
-    Attributes:
-        places: as `block_gather.cu` reads them, the same for every part.
-        parts: one `Block` record each.
-        num_columns: of the matrix of one part.
-    """
-
-    places: NDArray[np.uint64]
-    parts: NDArray[Any]
-    num_columns: int
-
-
-def part_tables(
-    targets: Sequence[int], fixed: dict[int, int], num_qubits: int, max_elements: int, line_qubits: int
-) -> PartTables:
-    """Parts that cover the state, each at most ``max_elements`` amplitudes, split over the top columns.
-
-    Args:
-        targets: distinct qubits; bit b of a row is ``targets[b]``.
-        fixed: value of each qubit at which the block acts.
-        num_qubits: width of the state.
-        max_elements: a power of two, at least one column.
-        line_qubits: log2 of the amplitudes in a 128-byte line.
-    """
-    k = len(targets)
-    columns = [q for q in range(num_qubits) if q not in fixed and q not in targets]
-    held = max(k + len(columns) - (max_elements.bit_length() - 1), 0)
-    assert held <= len(columns), f"{max_elements} amplitudes do not hold one column of {1 << k}"
-    top = columns[len(columns) - held :]
-    columns = columns[: len(columns) - held]
-    in_block = {q: 1 << b for b, q in enumerate((*columns, *targets))}
-    free = sorted(in_block)
-    near = {*free[:line_qubits], *columns[:line_qubits]}
-    union = sorted([*near, *(q for q in free if q not in near)][:MOVED_BITS])
-    by_block = sorted(union, key=in_block.__getitem__)
-    slot = {q: 1 << b for b, q in enumerate(union)}
-    spare = [slot[q] for q in union[:line_qubits] if q not in by_block[:line_qubits]]
-    for q in by_block[:line_qubits]:
-        if q not in union[:line_qubits]:
-            slot[q] |= spare.pop()
-    in_state = {q: 1 << q for q in free}
-    sides = []
-    for order, offset in ((union, in_state), (by_block, in_block)):
-        steps = [(offset[q], slot[q]) for q in order]
-        sides.append(np.resize(sums(steps[:MOVING_BITS], np.bitwise_xor), (1 << MOVING_BITS, 2)))
-        sides.append(np.resize(sums(steps[MOVING_BITS:], np.bitwise_xor), (1 << MOVED_BITS - MOVING_BITS, 2)))
-    tiles = sums([(1 << q, in_block[q]) for q in free if q not in union])
-    parts = np.zeros(1 << held, BLOCK)
-    parts["num_tiles"], parts["tile_size"] = len(tiles), 1 << len(union)
-    base = sum(value << q for q, value in fixed.items())
-    parts["fixed"] = sums([(1 << q, 0) for q in top])[:, 0] | np.uint64(base)
-    return PartTables(np.concatenate([*sides, tiles]).reshape(-1), parts, 1 << len(columns))

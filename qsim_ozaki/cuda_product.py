@@ -7,10 +7,14 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from qsim_ozaki import cuda_dense
+import numpy as np
+from numpy.typing import NDArray
+
+from qsim_ozaki.cuda_dense import sums
 from qsim_ozaki.cuda_layout import SHAPES
 from qsim_ozaki.errors import CapacityError, EngineError
 from qsim_ozaki.ops import ComplexArray
@@ -19,6 +23,66 @@ from qsim_ozaki.ops import ComplexArray
 LARGEST_PART = 1 << 26
 MEMORY_SHARE = 4  # a part takes at most one in so many of the free bytes: two parts leave half to the library
 LEAST_QUBITS_OF_THREE = 7  # memory bounds smaller matrices, whose exact zeros four products keep
+
+MOVED_BITS, MOVING_BITS = 10, 8  # log2 of the elements of a tile of `block_gather.cu`, and of its threads
+BLOCK = np.dtype([("num_tiles", "u8"), ("fixed", "u8"), ("tile_size", "u4")], align=True)
+
+
+@dataclass(frozen=True, slots=True)
+class PartTables:
+    """How parts of a state become matrices of 2^k rows and back.
+
+    Attributes:
+        places: as `block_gather.cu` reads them, the same for every part.
+        parts: one `Block` record each.
+        num_columns: of the matrix of one part.
+    """
+
+    places: NDArray[np.uint64]
+    parts: NDArray[Any]
+    num_columns: int
+
+
+def part_tables(
+    targets: Sequence[int], fixed: dict[int, int], num_qubits: int, max_elements: int, line_qubits: int
+) -> PartTables:
+    """Parts that cover the state, each at most ``max_elements`` amplitudes, split over the top columns.
+
+    Args:
+        targets: distinct qubits; bit b of a row is ``targets[b]``.
+        fixed: value of each qubit at which the block acts.
+        num_qubits: width of the state.
+        max_elements: a power of two, at least one column.
+        line_qubits: log2 of the amplitudes in a 128-byte line.
+    """
+    k = len(targets)
+    columns = [q for q in range(num_qubits) if q not in fixed and q not in targets]
+    held = max(k + len(columns) - (max_elements.bit_length() - 1), 0)
+    assert held <= len(columns), f"{max_elements} amplitudes do not hold one column of {1 << k}"
+    top = columns[len(columns) - held :]
+    columns = columns[: len(columns) - held]
+    in_block = {q: 1 << b for b, q in enumerate((*columns, *targets))}
+    free = sorted(in_block)
+    near = {*free[:line_qubits], *columns[:line_qubits]}
+    union = sorted([*near, *(q for q in free if q not in near)][:MOVED_BITS])
+    by_block = sorted(union, key=in_block.__getitem__)
+    slot = {q: 1 << b for b, q in enumerate(union)}
+    spare = [slot[q] for q in union[:line_qubits] if q not in by_block[:line_qubits]]
+    for q in by_block[:line_qubits]:
+        if q not in union[:line_qubits]:
+            slot[q] |= spare.pop()
+    in_state = {q: 1 << q for q in free}
+    sides = []
+    for order, offset in ((union, in_state), (by_block, in_block)):
+        steps = [(offset[q], slot[q]) for q in order]
+        sides.append(np.resize(sums(steps[:MOVING_BITS], np.bitwise_xor), (1 << MOVING_BITS, 2)))
+        sides.append(np.resize(sums(steps[MOVING_BITS:], np.bitwise_xor), (1 << MOVED_BITS - MOVING_BITS, 2)))
+    tiles = sums([(1 << q, in_block[q]) for q in free if q not in union])
+    parts = np.zeros(1 << held, BLOCK)
+    parts["num_tiles"], parts["tile_size"] = len(tiles), 1 << len(union)
+    base = sum(value << q for q, value in fixed.items())
+    parts["fixed"] = sums([(1 << q, 0) for q in top])[:, 0] | np.uint64(base)
+    return PartTables(np.concatenate([*sides, tiles]).reshape(-1), parts, 1 << len(columns))
 
 
 def part_elements(k: int, room: int) -> int:
@@ -51,8 +115,8 @@ def product_launch(
     line_qubits = SHAPES[precision].line_qubits
     unitary = cupy.asarray(matrix, dtype)
 
-    def divided(room: int) -> tuple[cuda_dense.PartTables, Any]:
-        tables = cuda_dense.part_tables(targets, fixed, num_qubits, part_elements(k, room), line_qubits)
+    def divided(room: int) -> tuple[PartTables, Any]:
+        tables = part_tables(targets, fixed, num_qubits, part_elements(k, room), line_qubits)
         return tables, cupy.asarray(tables.places)
 
     tables, places = divided(engine.free_bytes() // MEMORY_SHARE * (1 << line_qubits) // 128)

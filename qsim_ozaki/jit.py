@@ -14,7 +14,7 @@ import os
 import re
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cache
@@ -52,24 +52,33 @@ class Kernel:
     most_shared: bool = False
 
 
+def _rows(macros: Sequence[str], values: Iterable[str]) -> tuple[dict[str, str], ...]:
+    """One instance a text, by the names of its words."""
+    return tuple(dict(zip(macros, text.split(), strict=True)) for text in values)
+
+
 WGMMA_MACROS = ("CLUSTER", "STAGES", "HELD", "BESIDE")  # of ozaki_wgmma.cu: cuda_ozaki_pipeline.Wgmma
 WGMMA = ("1 4 0 0", "2 4 0 0", "1 6 1 0", "2 6 2 0", "2 5 4 0", "2 3 0 1")
-# of dense_block.cu, by number of targets; cuda_dense.BlockShape says what each means and why
-DENSE_MACROS = ("REAL", "K", "THREADS", "GROUPS", "WARP_GROUPS", "BUFFERS", "PRODUCTS", "BLOCKS")
-DENSE_SHAPES = (
-    "double 4 128 16 4 2 4 2",
-    "double 5 128 8 4 2 4 2",
-    "double 6 128 4 4 2 3 2",
-    "double 7 128 4 4 1 3 2",
-    "double 8 256 4 4 1 3 1",
-    "double 9 256 3 3 1 3 1",
-    "float 4 128 16 4 2 4 2",
-    "float 5 128 8 4 2 4 2",
-    "float 6 128 4 4 2 3 2",
-    "float 7 128 4 4 1 3 2",
-    "float 8 256 4 4 1 3 1",
-    "float 9 256 4 4 1 3 1",
+# of dense_held.cu and dense_streamed.cu, by number of targets; cuda_dense's shapes say what each means and why
+HELD_MACROS = ("REAL", "K", "THREADS", "GROUPS", "WARP_ROWS", "STAGES", "PRODUCTS", "BLOCKS")
+HELD_SHAPES = (
+    "double 4 128 8 1 6 4 2",
+    "double 5 128 4 2 5 4 2",
+    "double 6 128 4 1 3 3 2",
+    "float 4 128 16 1 4 4 2",
+    "float 5 128 8 2 4 4 2",
+    "float 6 128 4 1 4 3 2",
 )
+STREAMED_MACROS = ("REAL", "K", "THREADS", "GROUPS", "WARP_GROUPS", "BLOCKS")
+STREAMED_SHAPES = (
+    "double 7 128 4 4 2",
+    "double 8 256 4 4 1",
+    "double 9 256 3 3 1",
+    "float 7 128 4 4 2",
+    "float 8 256 4 4 1",
+    "float 9 256 4 4 1",
+)
+TENSOR_CORES = (90, 100)  # others have no m16n8k16 of doubles, or too little shared memory
 
 KERNELS: dict[str, Kernel] = {
     "tile_exec": Kernel("tile_exec.cu", "tile_exec"),
@@ -80,11 +89,9 @@ KERNELS: dict[str, Kernel] = {
     "stack_run": Kernel("stack.cu", "stack_run"),
     "block_gather": Kernel("block_gather.cu", "block_gather"),
     "block_scatter": Kernel("block_gather.cu", "block_scatter"),
-    "dense_block": Kernel(
-        "dense_block.cu",
-        "dense_block",
-        tuple(dict(zip(DENSE_MACROS, row.split(), strict=True)) for row in DENSE_SHAPES),
-        (90, 100),  # others have no m16n8k16 of doubles, or too little shared memory
+    "dense_held": Kernel("dense_held.cu", "dense_held", _rows(HELD_MACROS, HELD_SHAPES), TENSOR_CORES),
+    "dense_streamed": Kernel(
+        "dense_streamed.cu", "dense_streamed", _rows(STREAMED_MACROS, STREAMED_SHAPES), TENSOR_CORES
     ),
     "hadamard_tf32": Kernel("hadamard_tf32.cu", "hadamard_tf32", ({},)),
     "ozaki_clear": Kernel("ozaki_scale.cu", "ozaki_clear", ({},), most_shared=True),
@@ -113,11 +120,7 @@ KERNELS: dict[str, Kernel] = {
     "ozaki_wgmma": Kernel(
         "ozaki_wgmma.cu",
         "ozaki_wgmma",
-        tuple(
-            dict(zip(WGMMA_MACROS, row.split(), strict=True)) | {"WHOLE": whole}
-            for row in WGMMA
-            for whole in ("0", "8")
-        ),
+        tuple(row | {"WHOLE": whole} for row in _rows(WGMMA_MACROS, WGMMA) for whole in ("0", "8")),
         (90,),
         "a",
         most_shared=True,

@@ -37,9 +37,9 @@ def places_of(kind, k, n, rng):
 def run_dense(tables, shape, k, state):
     """The state after one dense block of ``tables``, on the host."""
     out = state.copy()
-    blocks = min(2, -(-tables.num_groups // shape.groups))
-    args = (out, tables.matrix, tables.places, tables.tile)
-    kernels_host.launch("dense_block", shape.macros(k), blocks, shape.threads, args)
+    tickets = (np.zeros(1, np.uint64),) if isinstance(shape, cuda_dense.HeldShape) else ()
+    args = (out, tables.matrix, tables.places, *tickets, tables.tile)
+    kernels_host.launch(shape.kernel, shape.macros(k), min(2, tables.num_tiles), shape.threads, args)
     return out
 
 
@@ -49,19 +49,35 @@ KINDS = ("low", "high", "zero", "one", "one two", "two", "zero two", "random")
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("k", [4, 5, 6, 7, 8, 9])
 def test_dense_blocks_on_the_host(rng, k, precision):
-    """Tiles in turn, tensor cores emulated: one buffer or two, any number of groups, the last tile not full."""
+    """Tiles in turn, tensor cores emulated: a ring that goes round, any number of groups, the last tile not full."""
     shape = cuda_dense.BLOCK_SHAPES[precision][k]
-    n = k + cuda_dense.GROUP_BITS + {4: 6, 5: 5, 6: 4, 7: 5, 8: 4, 9: 4}[k]
+    n = k + cuda_dense.GROUP_BITS + ((16 * shape.groups).bit_length() if k < 7 else {7: 5, 8: 4, 9: 4}[k])
     for kind in KINDS if k in (4, 6) else KINDS[::7] if k < 8 else KINDS[:1]:
         targets = places_of(kind, k, n, rng)
         control = next(q for q in rng.permutation(n) if q not in targets)
         op = Op(Kind.UNITARY, targets, random_unitary(rng, 1 << k), (int(control),), 1)
         tables = cuda_dense.dense_tables(op.data, op.targets, {int(control): 1}, n, shape)
-        assert tables.num_groups == 1 << (n - k - cuda_dense.GROUP_BITS - 1)
+        assert tables.num_tiles == -(-(1 << (n - k - cuda_dense.GROUP_BITS - 1)) // shape.groups)
+        assert k > 6 or tables.num_tiles > 2 * shape.stages, "two blocks"
         state = random_state(rng, n).astype(np.complex128 if precision == "double" else np.complex64)
         got = run_dense(tables, shape, k, state)
         terms = 1 << k if precision == "double" else 1  # complex64 is multiplied in FP64 and rounded once
         assert np.linalg.norm(got - apply_op(state, op)) <= tolerance(terms, precision), (targets, control)
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("k", [4, 5, 6])
+def test_dense_blocks_of_small_states_on_the_host(rng, k, precision):
+    """Fewer groups than a tile has: none, one or two qubits number them."""
+    shape = cuda_dense.BLOCK_SHAPES[precision][k]
+    for n in range(k + cuda_dense.GROUP_BITS, k + cuda_dense.GROUP_BITS + 3):
+        op = Op(Kind.UNITARY, places_of("random", k, n, rng), random_unitary(rng, 1 << k))
+        tables = cuda_dense.dense_tables(op.data, op.targets, {}, n, shape)
+        assert tables.num_tiles == 1
+        state = random_state(rng, n).astype(np.complex128 if precision == "double" else np.complex64)
+        got = run_dense(tables, shape, k, state)
+        terms = 1 << k if precision == "double" else 1
+        assert np.linalg.norm(got - apply_op(state, op)) <= tolerance(terms, precision), (n, op.targets)
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)
@@ -88,7 +104,7 @@ def test_parts_become_matrices_and_return(rng, n, k, part, precision):
         targets = places_of(kind, k, n - 1, rng)
         control = n - 1
         state = random_state(rng, n).astype(dtype)
-        tables = cuda_dense.part_tables(targets, {control: 1}, n, 1 << part, line_qubits)
+        tables = cuda_product.part_tables(targets, {control: 1}, n, 1 << part, line_qubits)
         columns = [q for q in range(n - 1) if q not in targets]
         index = cuda_dense.sums([(1 << q, 0) for q in (*columns, *targets)])[:, 0].astype(np.int64) | 1 << control
         want = state[index].reshape(1 << k, -1)

@@ -28,7 +28,7 @@ def test_compiles_without_spills(name, instance, architecture):
 
 def test_what_gpu_tests_compile_first_is_in_the_table():
     names = {name for name, _ in conftest.kernels()}
-    assert {"ozaki_wgmma", "ozaki_finish", "dense_block", "tile_exec"} <= names <= set(jit.KERNELS)
+    assert {"ozaki_wgmma", "ozaki_finish", "dense_held", "dense_streamed", "tile_exec"} <= names <= set(jit.KERNELS)
 
 
 def test_a_compile_error_shows_numbered_source(tmp_path, monkeypatch):

@@ -215,7 +215,7 @@ RULES = {
     "cuda_founding": ({"cuda_ozaki", "cuda_ozaki_tables", "founding"}, {"numpy"}),
     "founding": ({"moduli", "_cpu"}, {"numpy"}),
     "cuda_measure": ({"cuda_dense", "jit"}, {"numpy"}),
-    "cuda_product": ({"cuda_dense", "cuda_layout", "ops", "errors"}, set()),
+    "cuda_product": ({"cuda_dense", "cuda_layout", "ops", "errors"}, {"numpy"}),
     "cuda_dense": ({"cuda_program", "jit", "ops"}, {"numpy"}),
     "cuda_tiles": (
         {"cuda_straight", "cuda_straight_program", "cuda_program", "cuda_layout", "cuda_dense", "jit", "ops", "errors"},

@@ -20,7 +20,7 @@ from qiskit.quantum_info import Statevector
 from random_ops import random_state, random_unitary
 from test_plan import block_steps
 
-from qsim_ozaki import OzakiBackend, cuda_dense, moduli, ozaki, sampling
+from qsim_ozaki import OzakiBackend, cuda_dense, cuda_product, moduli, ozaki, sampling
 from qsim_ozaki.cpu import extension_block
 from qsim_ozaki.engine import collapse_masks
 from qsim_ozaki.errors import CapacityError
@@ -76,7 +76,7 @@ def test_t27_indices_beyond_32_bits(rng):
     assert [int(found.labels[place], 16) for place in found.order] == values
     assert collapse_masks((35, 2), 0b01) == (1 << 35 | 1 << 2, 1 << 35)
     targets, fixed = (38, 1, 33), {0: 1, 39: 1}
-    parts = cuda_dense.part_tables(targets, fixed, 40, 1 << 26, 3)
+    parts = cuda_product.part_tables(targets, fixed, 40, 1 << 26, 3)
     bases = parts.parts["fixed"].tolist()
     assert len({*bases}) == len(bases) == 1 << (40 - 2 - 26)
     assert all(base >> 39 == base & 1 == 1 for base in bases)
