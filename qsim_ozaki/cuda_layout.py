@@ -133,6 +133,12 @@ def place(frame: Frame, registers: tuple[int, ...], loads: bool, stores: bool) -
     return Place(registers, _lanes(frame, [q for q in frame.tile if q not in registers], loads, stores))
 
 
+def load_place(frame: Frame) -> Place:
+    """Where a straight-line kernel's threads load: the highest qubits number registers, the others threads."""
+    count = len(frame.tile) - frame.register_qubits
+    return Place(frame.tile[count:], frame.tile[:count])
+
+
 def places(frame: Frame, phases: Sequence[Phase]) -> list[Place]:
     """Places of consecutive phases in which the same qubits number the warps for as long as none of them is needed.
 
@@ -145,7 +151,6 @@ def places(frame: Frame, phases: Sequence[Phase]) -> list[Place]:
     last = len(phases) - 1
     warp_bits = max(len(frame.tile) - frame.register_qubits - LANE_BITS, 0)
     near = [mask_of(phase.registers + phase.pair) for phase in phases]
-    near[0] |= frame.lines()
     near[last] |= frame.lines(stored=True)
     out: list[Place] = []
     while len(out) <= last:
@@ -160,7 +165,7 @@ def places(frame: Frame, phases: Sequence[Phase]) -> list[Place]:
         for i in range(first, end):
             pair, registers = phases[i].pair, phases[i].registers
             rest = [q for q in frame.tile if q not in registers + pair + warps]
-            lanes = (*pair, *_others_first(frame, pair, rest)) if pair else _lanes(frame, rest, i == 0, i == last)
+            lanes = (*pair, *_others_first(frame, pair, rest)) if pair else _lanes(frame, rest, False, i == last)
             out.append(Place(registers, (*lanes, *warps)))
     return out
 

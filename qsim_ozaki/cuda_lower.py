@@ -16,6 +16,7 @@ from qsim_ozaki.ops import ComplexArray, IndexArray, Kind, Op
 TURN = 1 << 64
 HALF_TURN = 1 << 63
 SQRT_HALF = 0.7071067811865476
+ODD = ([0, 0, 1, 1, 2, 2, 3, 3], [1, 2, 0, 3, 0, 3, 1, 2])  # entries of a 4x4 matrix that change the parity
 MAX_TERM_QUBITS = 6  # a diagonal on more qubits has over 64 terms and is looked up in memory instead
 
 
@@ -44,6 +45,11 @@ class Item:
     data: ComplexArray | None = None
     sources: IndexArray | None = None
     angle: tuple[float, float] = (1.0, 0.0)
+
+
+def is_core(item: Item) -> bool:
+    """Whether an item is a 4x4 matrix without entries between states of unlike parity."""
+    return item.kind == "matrix" and item.data is not None and len(item.qubits) == 2 and not np.any(item.data[ODD])
 
 
 def mask_of(qubits: Sequence[int]) -> int:

@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+import qsim_ozaki._cpu as _cpu
+from qsim_ozaki.cuda_energy import PHASE_ENERGIES, phase_item
 from qsim_ozaki.cuda_lower import Item
-from qsim_ozaki.cuda_pairs import PairBlock, best_pair, inside
+from qsim_ozaki.cuda_pairs import PairBlock, inside
 
 
 @dataclass(slots=True, eq=False)
@@ -66,7 +68,6 @@ class Frame:
 
 FULL = (1 << 64) - 1  # angles are integers modulo a turn
 MAX_PUSHED = 2  # qubits of a product that may wait behind a flip: longer ones multiply from flip to flip
-WINDOW = 96  # items looked at when a register set is chosen: keeps the choice linear in the number of items
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +75,7 @@ class Style:
     """What the kernel can do.
 
     Attributes:
-        straight: phases wait until a qubit of theirs changes (else those that one table holds anyway go with it);
-            what the last phase's registers can still do waits for it, while the next tile is fetched.
+        straight: phases wait until a qubit of theirs changes (else those that one table holds anyway go with it).
         pairs: matrices on two qubits that number threads.
     """
 
@@ -91,44 +91,31 @@ def schedule(items: Sequence[Item], frame: Frame, style: Style = Style()) -> lis
         frame: the tile.
         style: of the kernel.
     """
-    phases = _schedule(list(items), [], 0, frame, style)
-    if style.straight and len(phases) > 1:
-        registers = _choose(list(reversed(items)), frame.tile, frame.register_qubits, frame.lines(stored=True))
-        if not registers & frame.lines(stored=True):
-            first, last = _split(items, registers)
-            others = _schedule(first, last, registers, frame, style)
-            if len(others) <= len(phases):
-                return others
-    return phases
-
-
-def _schedule(todo: list[Item], last: list[Item], registers: int, frame: Frame, style: Style) -> list[Phase]:
-    """Phases that do ``todo``, and ``last`` in a phase of its own that holds ``registers``."""
-    tile, count, lines = frame.tile, frame.register_qubits, frame.lines()
-    stored = frame.lines(stored=True)
+    tile = _mask(frame.tile)
+    todo = list(items)
     pending: dict[int, int] = {}
     phases: list[Phase] = []
-    while True:
-        todo = _absorb(todo, pending)
-        if not todo:
-            break
-        pair: tuple[int, ...] = ()
-        if style.pairs and phases:
-            pair = best_pair(todo[:WINDOW], tile, frame.line_qubits)
-        chosen = _choose(todo, tile, count, 0 if phases else lines, _mask(pair))
-        if not phases and chosen & lines:
-            phases.append(Phase(_fill(0, tile, count, lines)))
-        phase = Phase(_fill(chosen, [q for q in tile if q not in pair], count, lines), pair=pair)
-        todo = _run(phase, todo, pending, _mask(tile), style.straight)
+    lines, stored = 0 if style.straight else frame.lines(), frame.lines(stored=True)
+    rules = _cpu.PhaseRules(
+        list(frame.tile), frame.register_qubits, frame.line_qubits, lines, stored, style.pairs, PHASE_ENERGIES
+    )
+    path, holds = _cpu.search_phases([phase_item(item) for item in items], rules)
+    last: list[Item] = []
+    if holds:
+        todo, last = _split(todo, path[-1][0])
+    if not path or path[0][0] & lines:
+        path.insert(0, (_fill(frame, lines), 0))
+    for number, (registers, pair) in enumerate(path):
+        if number == len(path) - 1:
+            todo += last
+        elif not todo:
+            continue
+        phase = Phase(_among(frame.tile, registers), pair=_among(frame.tile, pair))
+        todo = _run(phase, todo, pending, tile, style.straight)
         phases.append(phase)
-    if not phases:
-        phases.append(Phase(_fill(0, tile, count, lines)))
-    alone = frame.swaps and len(phases) == 1
-    if last or phases[-1].pair or _mask(phases[-1].registers) & stored or alone:
-        phase = Phase(_fill(registers, tile, count, stored))
-        rest = _run(phase, last, pending, _mask(tile), style.straight)
-        assert not rest, "the last phase does all that was left to it"
-        phases.append(phase)
+    assert not todo, "every item is in some phase"
+    if _mask(phases[-1].registers) & stored or (frame.swaps and len(phases) == 1 and not style.straight):
+        phases.append(Phase(_among(frame.tile, _fill(frame, stored))))
     if pending:
         phases[-1].work.append(Phases(dict(pending)))
     return phases
@@ -156,7 +143,7 @@ def cut(phases: Sequence[Phase], sizes: Sequence[int], limit: int, frame: Frame)
         phases: as `schedule` returns them.
         sizes: of each.
         limit: of a part.
-        frame: as for `schedule`: parts begin and end without the lowest qubits in registers.
+        frame: as for `schedule`: parts end without the lowest qubits in registers.
     """
     share = sum(sizes) / max(-(-sum(sizes) // limit), 1)
     parts: list[list[Phase]] = [[]]
@@ -167,14 +154,10 @@ def cut(phases: Sequence[Phase], sizes: Sequence[int], limit: int, frame: Frame)
             room += share
         parts[-1].append(phase)
         room -= size
-    for number, part in enumerate(parts):
-        last = number == len(parts) - 1
-        lines, stored = frame.lines(), frame.lines(stored=last)
-        if part[0].pair or _mask(part[0].registers) & lines:
-            part.insert(0, Phase(_fill(0, frame.tile, frame.register_qubits, lines)))
-        alone = last and frame.swaps and len(part) == 1
-        if part[-1].pair or _mask(part[-1].registers) & stored or alone:
-            part.append(Phase(_fill(0, frame.tile, frame.register_qubits, stored)))
+    for part in parts:
+        stored = frame.lines(stored=part is parts[-1])
+        if _mask(part[-1].registers) & stored:
+            part.append(Phase(_among(frame.tile, _fill(frame, stored))))
     return parts
 
 
@@ -182,13 +165,13 @@ def _mask(qubits: Sequence[int]) -> int:
     return sum(1 << q for q in qubits)
 
 
-def _fill(mask: int, tile: Sequence[int], count: int, lines: int) -> tuple[int, ...]:
-    """``mask`` completed to ``count`` qubits, from the top, line qubits last."""
-    for q in sorted(tile, key=lambda q: (lines >> q & 1, -q)):
-        if mask.bit_count() == count:
-            break
-        mask |= 1 << q
+def _among(tile: Sequence[int], mask: int) -> tuple[int, ...]:
     return tuple(q for q in tile if mask >> q & 1)
+
+
+def _fill(frame: Frame, lines: int) -> int:
+    """As many register qubits as the kernel has, from the top, those of ``lines`` last."""
+    return _mask(sorted(frame.tile, key=lambda q: (lines >> q & 1, -q))[: frame.register_qubits])
 
 
 def _absorb(todo: list[Item], pending: dict[int, int]) -> list[Item]:
@@ -203,52 +186,6 @@ def _absorb(todo: list[Item], pending: dict[int, int]) -> list[Item]:
             mixed |= item.mixed
             rest.append(item)
     return rest
-
-
-def _reach(todo: list[Item], registers: int) -> int:
-    """How many items could run with ``registers`` held."""
-    mixed = used = count = 0
-    for item in todo[:WINDOW]:
-        if item.mixed & (mixed | used) or item.used & mixed or (item.mixed & ~registers and item.kind != "permute"):
-            mixed |= item.mixed
-            used |= item.used
-        elif item.mixed:
-            count += 1
-    return count
-
-
-def _choose(todo: list[Item], tile: Sequence[int], count: int, avoid: int, never: int = 0) -> int:
-    """Greedy growth: add the targets of the item that lets most others run; ties go to the lowest qubits."""
-    ready = {m for m in _ready_masks(todo) if not m & never}
-    chosen = 0
-    for forbidden in (avoid, 0) if avoid else (0,):
-        while True:
-            options = {
-                chosen | m
-                for m in ready | {1 << q for q in tile if not never >> q & 1}
-                if m & ~chosen and not m & forbidden and (chosen | m).bit_count() <= count
-            }
-            scored = [(_reach(todo, o), -(o & -o), o) for o in options]
-            if not scored:
-                break
-            best = max(scored)
-            if best[0] <= _reach(todo, chosen):
-                break
-            chosen = best[2]
-        if chosen:
-            break
-    return chosen
-
-
-def _ready_masks(todo: list[Item]) -> set[int]:
-    mixed = used = 0
-    ready = set()
-    for item in todo[:WINDOW]:
-        if item.mixed and not (item.mixed & (mixed | used) or item.used & mixed):
-            ready.add(item.mixed)
-        mixed |= item.mixed
-        used |= item.used
-    return ready
 
 
 def _run(phase: Phase, todo: list[Item], pending: dict[int, int], tile: int, lazy: bool) -> list[Item]:
@@ -269,16 +206,19 @@ def _run(phase: Phase, todo: list[Item], pending: dict[int, int], tile: int, laz
             used |= item.used
         if not ready:
             return rest
-        alone = [(lazy and item.kind == "flip") or inside(item, pair) for item in ready]
-        first = [item for item, wait in zip(ready, alone, strict=True) if not wait]
-        groups = [first, *([item] for item, wait in zip(ready, alone, strict=True) if wait)]
+        own = [item for item in ready if inside(item, pair)]
+        others = [item for item in ready if not inside(item, pair)]
+        alone = [item for item in others if lazy and item.kind == "flip"]
+        groups = [[item for item in others if item not in alone], *([item] for item in alone)]
+        if own:
+            need = 0
+            for item in own:
+                need |= item.mixed
+            _on_pair(phase, own, _take(pending, need, registers, lazy))
         for group in groups:
             need = 0
             for item in group:
                 need |= item.mixed
-            if need & pair:
-                _on_pair(phase, group[0], _take(pending, need, registers, lazy))
-                continue
             if not (group and group[0].kind == "flip" and lazy and _push(pending, group[0], tile)):
                 terms = _take(pending, need, registers, lazy)
                 if terms:
@@ -287,8 +227,8 @@ def _run(phase: Phase, todo: list[Item], pending: dict[int, int], tile: int, laz
         todo = rest
 
 
-def _on_pair(phase: Phase, item: Item, terms: dict[int, int]) -> None:
-    """Adds an item on the pair, and the phases before it, to the last block that nothing in between depends on."""
+def _on_pair(phase: Phase, items: Sequence[Item], terms: dict[int, int]) -> None:
+    """Adds items on the pair, and the phases before them, to the last block that nothing in between depends on."""
     pair = _mask(phase.pair)
     own = {key: angle for key, angle in terms.items() if not key & ~pair}
     others = {key: angle for key, angle in terms.items() if key & ~pair}
@@ -299,7 +239,7 @@ def _on_pair(phase: Phase, item: Item, terms: dict[int, int]) -> None:
         a, b = phase.pair
         block = PairBlock((a, b))
         phase.work.append(block)
-    block.then(own, item)
+    block.then(own, items)
 
 
 def _touches(work: Item | Phases | PairBlock, pair: int) -> bool:

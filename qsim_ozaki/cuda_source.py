@@ -22,14 +22,14 @@ def kernel_source(
 
     Args:
         sizes: values of the macros, without their prefix.
-        layouts: what `slots_struct` says of each phase.
+        layouts: what `slots_struct` says of the load and of each phase.
         numbers: constants of the body by type and name.
         lines: statements, the last of which defines ``to``, the thread's offset at the store.
     """
     out = [f"#define QSIM_{name} {value}" for name, value in sizes.items()]
     out += ['#include "tile_pairs.cuh"'] * any(line.startswith("pair_block") for line in lines)
     out += ['#include "tile_straight.cuh"', "", "struct Body {", *(f"    {layout}" for layout in layouts)]
-    out += ["    using In = Layout0;", f"    using Out = Layout{len(layouts) - 1};"]
+    out += ["    using In = LayoutIn;", "    using First = Layout0;"]
     out += [f"    static constexpr {name} = {value};" for name, value in numbers.items()]
     out += [f"    {RUN} {{"]
     out += [f"        {line}" for line in lines]
@@ -37,11 +37,11 @@ def kernel_source(
     return "\n".join(out)
 
 
-def slots_struct(number: int, layout: Place, frame: Frame, shape: Shape) -> str:
+def slots_struct(name: str, layout: Place, frame: Frame, shape: Shape) -> str:
     """One layout: the slots that its register bits add, and the slot of a thread."""
     masks = ", ".join(f"{mask}u" for mask in layout.register_slots(frame, shape))
     slot = _shifted(layout.lane_slots(frame, shape))
-    return f"struct Layout{number} : Layout<{masks}> {{ {OF_THREAD} {{ return {slot}; }} }};"
+    return f"struct Layout{name} : Layout<{masks}> {{ {OF_THREAD} {{ return {slot}; }} }};"
 
 
 def _shifted(masks: list[int]) -> str:

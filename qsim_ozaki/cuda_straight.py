@@ -26,7 +26,7 @@ ROOM = {80: 82944, 86: 101376, 89: 101376, 90: 115712, 100: 115712, 120: 101376}
 STATIC_BYTES = 64  # of the frame's own variables
 # A longer pass is slower for each instruction (16 bytes each, in a cache of 128 KiB), a pass more costs as much (H200);
 # complex64, with half the registers, would spill beyond.
-MAX_INSTRUCTIONS = {"double": 9000, "single": 7000}
+MAX_INSTRUCTIONS = {"double": 9000, "single": 6500}
 KINDS = ("hadamard", "rotate", "flip", "matrix")  # on one or two qubits
 
 

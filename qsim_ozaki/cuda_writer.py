@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from qsim_ozaki.cuda_layout import Place, Shape, Tile, places
-from qsim_ozaki.cuda_lower import HALF_TURN, SQRT_HALF, TURN, Item, mask_of, phases_of
+from qsim_ozaki.cuda_cores import Table, Turn, Work, share_tables
+from qsim_ozaki.cuda_layout import Place, Shape, Tile, load_place, places
+from qsim_ozaki.cuda_lower import HALF_TURN, SQRT_HALF, TURN, Item, is_core, mask_of, phases_of
 from qsim_ozaki.cuda_pairs import PairBlock
 from qsim_ozaki.cuda_phases import angle_words, choosing, members, mirrored, reals, subsets
 from qsim_ozaki.cuda_program import LEAST_COS
@@ -25,7 +26,13 @@ from qsim_ozaki.ops import ComplexArray
 MAX_TILE_PHASES = 30  # of the 1 KiB that two blocks a processor leave beside their tiles, twice
 MAX_CONSTANT_BYTES = 30 << 10  # arguments of a kernel are at most 32764 bytes
 MAX_TABLE_BYTES = 8 << 10  # in shared memory, where they keep as much of the next tile from being fetched early
-ODD = ([0, 0, 1, 1, 2, 2, 3, 3], [1, 2, 0, 3, 0, 3, 1, 2])  # entries of a 4x4 matrix that change the parity
+
+
+def _is_table(work: Work, registers: int) -> bool:
+    """Whether a statement multiplies by constants that a common phase can go into."""
+    if isinstance(work, Phases):
+        return any(not key & ~registers for key in work.terms)
+    return isinstance(work, Table)
 
 
 @dataclass(slots=True, eq=False)
@@ -45,7 +52,7 @@ class Writer:
     records: list[dict[int, int]] = field(default_factory=list)
     scale: float = 1.0
     common: int = 0  # an angle that every amplitude still lacks
-    last_table: Phases | None = None
+    last_table: Work | None = None
     place: Place = field(init=False)
     frame: Frame = field(init=False)
 
@@ -55,22 +62,22 @@ class Writer:
 
     def write(self, phases: list[Phase]) -> StraightProgram:
         """Every phase's work between exchanges; the rest of the next tile is fetched once shared memory is free."""
-        last = len(phases) - 1
-        for phase in phases:
+        works = [share_tables(phase.work) for phase in phases]
+        for phase, work in zip(phases, works, strict=True):
             inside = mask_of(phase.registers)
-            tables = (w for w in phase.work if isinstance(w, Phases) and any(not key & ~inside for key in w.terms))
-            self.last_table = next(reversed([*tables]), self.last_table)
+            self.last_table = next((w for w in reversed(work) if _is_table(w, inside)), self.last_table)
         layouts = places(self.frame, phases)
-        offsets = [self._put(layouts[i].offsets(self.frame, stored=i == last)) for i in (0, last)]
-        self._all(phases, layouts)
+        load = load_place(self.frame)
+        offsets = [self._put(load.offsets(self.frame)), self._put(layouts[-1].offsets(self.frame, stored=True))]
+        self._all(works, layouts, load)
         records = self._records()
         if 8 * (len(self.values) + len(self.masks)) > MAX_CONSTANT_BYTES:
             raise NotStraightError(f"{len(self.values)} constants")
         table = self._put(np.frombuffer(self.chosen, np.uint64)) if self.chosen else 0
         return StraightProgram(
-            source=self._source(layouts, [*offsets, records, table]),
+            source=self._source([load, *layouts], [*offsets, records, table]),
             tables=np.concatenate(self.words),
-            stride_in=tuple(1 << q for q in layouts[0].registers),
+            stride_in=tuple(1 << q for q in load.registers),
             stride_out=tuple(1 << self.frame.stored_at(q) for q in layouts[-1].registers),
             masks=tuple(self.masks),
             values=tuple(self.values),
@@ -83,21 +90,21 @@ class Writer:
             table_bytes=len(self.chosen),
         )
 
-    def _all(self, phases: list[Phase], layouts: list[Place]) -> None:
+    def _all(self, works: list[list[Work]], layouts: list[Place], load: Place) -> None:
         """Statements of all phases."""
-        last = len(phases) - 1
-        for i, phase in enumerate(phases):
+        last = len(works) - 1
+        for i, work in enumerate(works):
             self.place = layouts[i]
             if i:
                 within = str(layouts[i - 1].warps == layouts[i].warps).lower()
                 self._say(f"exchange<Layout{i - 1}, Layout{i}, {within}>(a, tile);")
             if i == last:
                 # others may still read what the last exchange brought
-                wait = "__syncwarp" if layouts[0].warps == layouts[last].warps else "__syncthreads"
+                wait = "__syncwarp" if load.warps == layouts[last].warps else "__syncthreads"
                 self._say(f"{wait}();" if i else "")
                 self._say("fetch_rest<Body>(tile, args);")
                 self._say("const index_t to = offset_of_thread(tile.tables, kOffsetOut);")
-            self._work(phase)
+            self._work(work)
 
     def _source(self, layouts: list[Place], tables: list[int]) -> str:
         sizes = {
@@ -108,12 +115,13 @@ class Writer:
             "TABLES": len(self.chosen),
             "FRESH": int(bool(self.tile.fresh_qubits)),
         }
-        names = ("kOffsetIn", "kOffsetOut", "kRecords", "kTables")
-        numbers = {f"unsigned {name}": at for name, at in zip(names, tables, strict=True)} | {
+        tables_of = ("kOffsetIn", "kOffsetOut", "kRecords", "kTables")
+        numbers = {f"unsigned {name}": at for name, at in zip(tables_of, tables, strict=True)} | {
             "int kTilePhases": len(self.records),
             "bool kScaled": str(self.scale != 1).lower(),
         }
-        structs = [slots_struct(i, layout, self.frame, self.shape) for i, layout in enumerate(layouts)]
+        names = ["In", *map(str, range(len(layouts) - 1))]
+        structs = [slots_struct(name, at, self.frame, self.shape) for name, at in zip(names, layouts, strict=True)]
         return kernel_source(sizes, structs, numbers, self.lines)
 
     def _say(self, line: str) -> None:
@@ -147,17 +155,37 @@ class Writer:
         self.masks.append(mask)
         return f"args.mask[{len(self.masks) - 1}]"
 
-    def _work(self, phase: Phase) -> None:
-        for work in phase.work:
+    def _work(self, works: list[Work]) -> None:
+        for work in works:
             if isinstance(work, Phases):
                 self._phases(work.terms, work is self.last_table)
+            elif isinstance(work, Table):
+                self._shared(work, work is self.last_table)
             elif isinstance(work, PairBlock):
                 self._say(f"pair_block(a, tile.tables, {self._put(work.fragments())}u);")
             else:
-                self._item(work)
+                if isinstance(work, Turn):
+                    self._turn(work)
+                else:
+                    self._item(work)
                 if abs(self.scale) < self.shape.least_scale:
                     self._say(f"scale_all(a, *({self._value([self.scale])}));")
                     self.scale = 1.0
+
+    def _shared(self, table: Table, last: bool) -> None:
+        """A product of diagonals as one constant for each value of their qubits, left out where it is 1."""
+        self.common = (self.common + table.angle) % TURN
+        bits, values, indices = table.entries(self.place.registers)
+        if last:
+            values, indices = values * phases_of([self.common]), [*range(1 << len(self.place.registers))]
+        on, support = (sum(1 << i for i in each) for each in (indices, bits))
+        self._say(f"times_each<{on}u, {support}u>(a, {self._table(reals(values))});")
+
+    def _turn(self, turn: Turn) -> None:
+        self.scale *= turn.scale
+        places = ", ".join(str(self._bit(q)) for q in turn.qubits)
+        near = ", ".join(str(n).lower() for n in turn.near)
+        self._say(f"turn4_by<{places}, {near}>(a, {self._value(turn.values)});")
 
     def _bit(self, qubit: int) -> int:
         return self.place.registers.index(qubit)
@@ -192,7 +220,7 @@ class Writer:
             matrix = item.data
             if len(bits) == 2 and bits[0] > bits[1]:
                 matrix = matrix[np.ix_([0, 2, 1, 3], [0, 2, 1, 3])]
-            if len(bits) == 2 and not np.any(matrix[ODD]):
+            if is_core(item):
                 entries = self._value(reals(np.concatenate([matrix[::3, ::3], matrix[1:3, 1:3]])))
                 call = f"core4_by<{', '.join(str(b) for b in sorted(bits))}, {places}>(a, {entries});"
                 self._say(f"if ({where}) {call}" if where else call)

@@ -157,7 +157,7 @@ KERNELS: dict[str, Kernel] = {
     "rate_int8": Kernel("calibrate.cu", "rate_int8", ({},)),
 }
 
-USAGE_LEVELS = (8, 2)  # of registers, tried in turn: 5 is the assembler's own choice
+USAGE_LEVELS = (4, 8, 2)  # of registers, tried in turn: 5 is the assembler's own choice
 STRAIGHT = Kernel("tile_straight.cuh", "tile_straight")  # the frame of generated sources: cuda_source.py
 
 

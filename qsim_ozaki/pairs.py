@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from qsim_ozaki.ops import CORE, ComplexArray, Kind, Op
 
-MAGIC: ComplexArray = np.array([[1, 1j, 0, 0], [0, 0, 1j, 1], [0, 0, 1j, -1], [1, -1j, 0, 0]]) / np.sqrt(2)
+MAGIC_ROWS: ComplexArray = np.array([[1, 1j, 0, 0], [0, 0, 1j, 1], [0, 0, 1j, -1], [1, -1j, 0, 0]])
+MAGIC: ComplexArray = MAGIC_ROWS / np.sqrt(2)
 MIXES = (0.36, 0.64, 0.93)  # weights at which real and imaginary part are diagonalised together
 GOOD = 2.0**-46
 BITS = (np.array([0, 1, 0, 1]), np.array([0, 0, 1, 1]))  # of the index of a matrix on two qubits
@@ -54,7 +55,8 @@ def canonical(unitaries: ComplexArray) -> list[Parts | None]:
     phases[mirrored, 0] *= -1
     left1, left0 = _factors(MAGIC @ outer @ MAGIC.conj().T)
     right1, right0 = _factors(MAGIC @ basis.swapaxes(1, 2) @ MAGIC.conj().T)
-    core = np.asarray((MAGIC * phases[:, None, :]) @ MAGIC.conj().T, complex)
+    # sqrt(1/2) squared is below 1/2: with MAGIC itself, every core would lose as much of the norm
+    core = np.asarray((MAGIC_ROWS * phases[:, None, :]) @ MAGIC_ROWS.conj().T / 2, complex)
     core[:, [0, 0, 1, 1, 2, 2, 3, 3], [1, 2, 0, 3, 0, 3, 1, 2]] = 0  # exact: each basis vector has one parity
     good = (np.min(off, axis=0) <= GOOD).tolist()
     parts = zip(left0, left1, core, right0, right1, strict=True)

@@ -208,6 +208,7 @@ NB_MODULE(_cpu, m) {
 
     qsim::bind_ops(m);
     qsim::bind_outcomes(m);
+    qsim::bind_phases(m);
     qsim::bind_stacks(m);
 
     nb::class_<State>(m, "State")

@@ -112,6 +112,27 @@ __device__ __forceinline__ void core4_by(Amps& a, const real_t* m) {
         }
 }
 
+// x1 times 1 + ip or p + i, then (x0 - u x1, x1 + v x0) or (u x0 - x1, x0 + v x1), where t is p, u, v.
+template <bool kUpright, bool kNear>
+__device__ __forceinline__ void turn_on(amp_t& x0, amp_t& x1, const real_t* t) {
+    const real_t p = t[0], u = t[1], v = t[2];
+    const amp_t x = kUpright ? amp_t{x1.x - p * x1.y, x1.y + p * x1.x} : amp_t{p * x1.x - x1.y, p * x1.y + x1.x};
+    x1 = kNear ? amp_t{x.x + v * x0.x, x.y + v * x0.y} : amp_t{x0.x + v * x.x, x0.y + v * x.y};
+    x0 = kNear ? amp_t{x0.x - u * x.x, x0.y - u * x.y} : amp_t{u * x0.x - x.x, u * x0.y - x.y};
+}
+
+// The same on {00, 11} by the first three of t and on {10, 01} by the others: bit 0 of both is register bit A.
+template <int A, int B, bool kUprightEven, bool kNearEven, bool kUprightOdd, bool kNearOdd>
+__device__ __forceinline__ void turn4_by(Amps& a, const real_t* t) {
+    constexpr int kLow = 1 << A, kHigh = 1 << B;
+#pragma unroll
+    for (int r = 0; r < kAmps; ++r)
+        if ((r & (kLow | kHigh)) == 0) {
+            turn_on<kUprightEven, kNearEven>(a[r], a[r | kLow | kHigh], t);
+            turn_on<kUprightOdd, kNearOdd>(a[r | kHigh], a[r | kLow], t + 3);
+        }
+}
+
 // A < B; matrix index bit 0 is register bit A.
 template <int A, int B, unsigned kMask, unsigned kValue>
 __device__ __forceinline__ void matrix4_by(Amps& a, const real_t* m) {

@@ -3,7 +3,7 @@
 // Macros     QSIM_TILE tile qubits; QSIM_CONSTANTS, QSIM_MASKS sizes of the arguments; QSIM_PHASES bytes of phases of two tiles' numbers;
 //            QSIM_TABLES bytes of tables that outer bits choose from; QSIM_ROOM bytes of shared memory; QSIM_BLOCKS blocks that share
 //            a processor; QSIM_FRESH whether some of the tile's qubits are |0>
-// Body       In, Out layouts of load and store; kOffsetIn, kOffsetOut, kRecords, kTables word indices in the tables; kTilePhases;
+// Body       In, First layouts of the load and of the first phase; kOffsetIn, kOffsetOut, kRecords, kTables word indices in the tables; kTilePhases;
 //            kScaled; run(a, tile, args), which returns the thread's offset at the store
 // Arrays     state amp_t[2^n] in/out; tables uint64 words: offsets per thread, matrices, phases per thread, records of tile phases;
 //            tickets uint64[1], 0 at the launch
@@ -16,7 +16,7 @@ constexpr int kThreads = 1 << (QSIM_TILE - kRegisterQubits);
 constexpr unsigned kTileBytes = sizeof(amp_t) << QSIM_TILE;
 constexpr unsigned kColumnBytes = sizeof(amp_t) * kThreads;  // one amplitude of each thread
 static_assert(QSIM_ROOM >= kTileBytes + QSIM_PHASES + QSIM_TABLES, "a tile, its phases and tables must fit shared memory");
-// A thread fetches so many amplitudes of the next tile as soon as it has taken its own; the others follow after the last exchange.
+// A thread fetches so many amplitudes of the next tile as soon as all have taken theirs; the others follow after the last exchange.
 constexpr int kFitting = (QSIM_ROOM - kTileBytes - QSIM_PHASES - QSIM_TABLES) / kColumnBytes;
 constexpr int kEarly = kFitting < kAmps ? kFitting : kAmps;
 constexpr unsigned kLowSlots = ((1u << kLineQubits) - 1) * sizeof(amp_t);  // slot bits that the swizzle changes
@@ -96,40 +96,40 @@ __device__ __forceinline__ index_t offset_of_thread(const index_t* tables, unsig
     return v;
 }
 
-// Where amplitude i (in Gray order) of the next tile waits: early ones in the thread's own column behind the tile, others in its slots.
-template <class L>
-__device__ __forceinline__ char* waiting_place(char* shared, unsigned slot, int i) {
-    const unsigned column = kTileBytes + i * kColumnBytes + threadIdx.x * (unsigned)sizeof(amp_t);
-    return shared + (i < kEarly ? column : slot_at<L>(slot, gray(i)));
-}
+// The tile's highest qubits number a thread's registers at the load: a slot's high part is the number of the fetch. Of the next tile
+// early ones wait behind the tile, others in their own slots.
+__device__ __forceinline__ unsigned waiting_place(unsigned slot) { return slot + (slot < kEarly * kColumnBytes ? kTileBytes : 0u); }
 
-// Copies amplitudes kFirst to kLast - 1 of a tile to where they wait, behind the arithmetic of the tile before.
-template <class Body, int kFirst, int kLast>
+enum class Part { kAll, kEarly, kRest };
+
+// Copies amplitudes of a tile to where they wait, behind the arithmetic of the tile before.
+template <class Body, Part kPart>
 __device__ __forceinline__ void fetch(const amp_t* state, index_t offset, char* shared, index_t number, const Args& args) {
     if (number >= args.num_tiles) return;
     const amp_t* from = state + (spread(number, args.runs) | offset);
     const unsigned slot = slot_of_thread<typename Body::In>();
 #pragma unroll
-    for (int i = 0; i < kLast; ++i) {
-        if (i >= kFirst) {
-            char* to = waiting_place<typename Body::In>(shared, slot, i);
+    for (int i = 0; i < kAmps; ++i) {
+        const int r = gray(i);
+        if (kPart == Part::kAll || (r < kEarly) == (kPart == Part::kEarly)) {
+            char* to = shared + slot_at<typename Body::In>(slot, r) + (r < kEarly ? kTileBytes : 0u);
             if constexpr (QSIM_FRESH) copy_async_unless(((index_t)(from - state) & args.fresh) != 0, to, from);
             else copy_async(to, from);
         }
-        if (i < kLast - 1) from += step(args.stride_in, i);
+        if (i < kAmps - 1) from += step(args.stride_in, i);
     }
 }
 
 template <class L>
-__device__ __forceinline__ void take(Amps& a, char* shared, unsigned slot) {
+__device__ __forceinline__ void take(Amps& a, const char* shared, unsigned slot) {
 #pragma unroll
-    for (int i = 0; i < kAmps; ++i) a[gray(i)] = *reinterpret_cast<const amp_t*>(waiting_place<L>(shared, slot, i));
+    for (int r = 0; r < kAmps; ++r) a[r] = *reinterpret_cast<const amp_t*>(shared + waiting_place(slot_at<L>(slot, r)));
 }
 
 template <class Body>
 __device__ __forceinline__ void fetch_rest(const Tile& tile, const Args& args) {
     if constexpr (kEarly < kAmps)
-        fetch<Body, kEarly, kAmps>(tile.state, offset_of_thread(tile.tables, Body::kOffsetIn), tile.shared, *tile.next, args);
+        fetch<Body, Part::kRest>(tile.state, offset_of_thread(tile.tables, Body::kOffsetIn), tile.shared, *tile.next, args);
 }
 
 // Brings other qubits into registers. Slots written here were read only by this thread since the last barrier: one is enough.
@@ -191,7 +191,7 @@ __device__ __forceinline__ void run_tiles(amp_t* __restrict__ state, const index
     __shared__ index_t handed[2];
     if (threadIdx.x == 0) handed[0] = gridDim.x + atomicAdd(tickets, 1ull);
     index_t number = blockIdx.x;
-    fetch<Body, 0, kAmps>(state, offset_of_thread(tables, Body::kOffsetIn), shared, number, args);
+    fetch<Body, Part::kAll>(state, offset_of_thread(tables, Body::kOffsetIn), shared, number, args);
     for (unsigned turn = 0; number < args.num_tiles; turn ^= 1) {
         const index_t base = spread(number, args.runs), offset = offset_of_thread(tables, Body::kOffsetIn);
         if constexpr (Body::kTilePhases > 0) {  // while memory answers; two sets in turn: others may still read the tile before's
@@ -199,11 +199,12 @@ __device__ __forceinline__ void run_tiles(amp_t* __restrict__ state, const index
                 phases[turn * Body::kTilePhases + threadIdx.x] = phase_of_tile(tables, Body::kRecords, base);
         }
         wait_async();
-        take<typename Body::In>(a, shared, slot_of_thread<typename Body::In>());  // what the thread copied itself
-        __syncthreads();  // for the phases and the next number; all have taken their amplitudes
+        __syncthreads();  // for what others copied, the phases and the next number
+        take<typename Body::First>(a, shared, slot_of_thread<typename Body::First>());
+        __syncthreads();  // all have taken their amplitudes
         unsigned ticket;  // the answer takes longer than anything else here: it is waited for at the end
         if (threadIdx.x == 0) ticket = (unsigned)atomicAdd(tickets, 1ull);
-        fetch<Body, 0, kEarly>(state, offset, shared, handed[turn], args);
+        fetch<Body, Part::kEarly>(state, offset, shared, handed[turn], args);
         const Tile tile = {handed + turn, base, state, tables, shared, phases + turn * Body::kTilePhases, chosen};
         const index_t to = Body::run(a, tile, args);
         store<Body::kScaled>(a, state + (base | to), args);

@@ -1,0 +1,44 @@
+"""What the work of a tile pass costs: energy, which decides, as a GPU runs passes at the limit of its power.
+
+In: `Item` objects. Out: what the search for phases wants to know of them. It knows no kernel.
+"""
+
+from __future__ import annotations
+
+import qsim_ozaki._cpu as _cpu
+from qsim_ozaki.cuda_lower import HALF_TURN, Item, is_core
+
+# Picojoules an amplitude (NVIDIA H200, 2026-11: an FP64 FMA 38, a product 21). Launches take longer for exchanges
+# and blocks than their energy at the card's power: these count what their time is worth, 38 for an FP64 instruction's.
+EXCHANGE = 300.0
+BLOCK = 310.0  # a matrix on two qubits by tensor cores
+TABLE = 100.0  # a complex product, less what merges with others
+ROTATION = 76.0  # two FMA
+FLIP = 5.0
+CORE = 228.0  # with a table of its own
+SHARED = 86.0  # what two cores save that share a table
+MATRIX = {1: 270.0, 2: 574.0, 3: 1182.0, 4: 2398.0, 5: 4830.0}  # by qubits
+PHASE_OF_ROTATION = 80.0  # a rotation's usual share of tables and exchanges
+PHASE_ENERGIES = _cpu.PhaseEnergies(EXCHANGE, BLOCK, TABLE, SHARED)
+KINDS = _cpu.PhaseItemKind
+
+
+def phase_item(item: Item) -> _cpu.PhaseItem:
+    """What the search knows of an item."""
+    kind = KINDS.PLAIN
+    energy = worth = 0.0
+    if item.kind in ("rotate", "hadamard"):
+        energy = ROTATION
+        worth = energy + PHASE_OF_ROTATION * (item.kind == "rotate")
+    elif item.kind == "flip":
+        energy = worth = FLIP
+        kind = KINDS.FLIP
+    elif item.kind == "matrix":
+        core = is_core(item) and not item.condition[0]
+        energy = worth = CORE if core else MATRIX[len(item.qubits)]
+        kind = KINDS.CORE if core else KINDS.PLAIN
+    elif item.kind == "permute":
+        kind = KINDS.ANYWHERE
+    elif item.terms and all(angle == HALF_TURN for angle in item.terms.values()):
+        kind = KINDS.SIGN
+    return _cpu.PhaseItem(item.mixed, item.used, energy, worth, kind)
