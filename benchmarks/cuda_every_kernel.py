@@ -111,10 +111,10 @@ def stacks(engine, precision, n=8):
 
 def emulations(fast):
     """(qubits, moduli, pipeline) of emulated blocks: encoded whole or in two kernels, written back by one or by two."""
-    one, held, beside = Pipeline(16, 8), Pipeline(8, 0, wgmma=Wgmma.HELD), Pipeline(0, 2, wgmma=Wgmma.BESIDE)
+    one, held = Pipeline(16, 8), Pipeline(8, 0, wgmma=Wgmma.HELD)
     cases = [(7, 15, Pipeline()), (7, 9, Pipeline(0, 0)), (7, 15, one), (7, 9, held), (8, 9, one)]
     if not fast:
-        cases += [(9, 15, pipeline(9, 15)), (10, 9, pipeline(10, 9)), (10, 15, beside), (10, 15, Pipeline())]
+        cases += [(9, 15, pipeline(9, 15)), (10, 9, pipeline(10, 9)), (10, 15, pipeline(10, 15)), (10, 15, Pipeline())]
     return cases
 
 
@@ -170,8 +170,7 @@ def products(engine, k=8, moduli=3):
         found = []
         for form in (None, *Wgmma) if engine.architecture == 90 else (None,):
             out = cupy.full(naive.size, -99, np.int8)
-            block.how = Pipeline(wgmma=form or Wgmma.STREAMED)
-            block.multiply(operand, out, columns, "ozaki_wgmma" if form else "ozaki_product")
+            block.multiply(operand, out, columns, form)
             found.append(out.get().astype(int))
         judge(
             f"residues of products, {whole} columns whole", np.stack(found), np.stack([found[0]] * len(found)), "exact"

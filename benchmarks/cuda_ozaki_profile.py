@@ -10,7 +10,7 @@ from qsim_ozaki.cuda_ozaki_pipeline import Pipeline, pipeline
 from qsim_ozaki.jit import DOUBLE
 
 BUSY, OVER_ALL = ".avg.pct_of_peak_sustained_active", ".avg.pct_of_peak_sustained_elapsed"
-KERNELS = "regex:ozaki_(encode|scale|residues|wgmma|product|finish|reconstruct|commit)"
+KERNELS = "regex:ozaki_(encode|scale|residues|wgmma|held|product|finish|reconstruct|commit)"
 METRICS = {
     "us": "gpu__time_duration.sum",
     "tensor": "sm__pipe_tensor_cycles_active" + BUSY,

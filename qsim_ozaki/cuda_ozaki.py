@@ -15,13 +15,22 @@ from numpy.typing import NDArray
 
 from qsim_ozaki import ozaki
 from qsim_ozaki.cuda_dense import sorted_matrix, sums
-from qsim_ozaki.cuda_ozaki_pipeline import SETS, STAGE_BYTES, Lanes, Pipeline, pipeline
+from qsim_ozaki.cuda_ozaki_pipeline import (
+    SETS,
+    STAGE_BYTES,
+    WGMMA_THREADS,
+    Lanes,
+    Pipeline,
+    Wgmma,
+    pipeline,
+)
 from qsim_ozaki.cuda_ozaki_tables import (
     COLUMN_BITS,
     COLUMNS,
     PRODUCT_COLUMNS,
     ROW_BITS,
     insert_bits,
+    opaque,
     product_record,
     scheme_record,
     tile_places,
@@ -57,12 +66,13 @@ def _finish_bytes(columns: int, size: int) -> int:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Where:
-    """Where a chunk's columns are: the state, its columns' and rows' places, the `Columns` record."""
+    """Where a chunk's columns are: the state, its columns' and rows' places, the `Columns` record, their number."""
 
     amps: Any
     offsets: Any
     row_offset: Any
     columns: NDArray[Any]
+    num_columns: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,13 +80,15 @@ class _Chunks:
     """How a block runs on states of one width.
 
     Attributes:
-        records: `Columns` of each chunk.
+        records: `Columns` of each chunk, opaque.
+        num_columns: of a chunk.
         offsets: of a chunk's columns in the state, from its base on.
         report: as in ``ozaki_commit.cu``.
         lanes: streams that the chunks' parts run on.
     """
 
     records: list[NDArray[Any]]
+    num_columns: int
     offsets: Any
     report: Any
     lanes: Lanes
@@ -84,11 +96,11 @@ class _Chunks:
     @property
     def row_stride(self) -> int:
         """Columns between two rows of a workspace."""
-        return int(self.records[0]["row_stride"][0])
+        return max(self.num_columns, PRODUCT_COLUMNS)
 
     def where(self, amps: Any, row_offset: Any, number: int) -> _Where:
         """Where the columns of the chunk with this number are."""
-        return _Where(amps, self.offsets, row_offset, self.records[number])
+        return _Where(amps, self.offsets, row_offset, self.records[number], self.num_columns)
 
 
 class EmulatedBlock:
@@ -124,7 +136,7 @@ class EmulatedBlock:
         wide, all_targets = widened(matrix, targets, free)
         self.rows = sorted(all_targets)
         self.block = ozaki.block(sorted_matrix(wide, all_targets), num_moduli)
-        self.scheme = scheme_record(self.block)
+        self.scheme = opaque(scheme_record(self.block))
         self.size = 1 << len(self.rows)
         how = how or pipeline(len(self.rows), num_moduli)
         fits = _finish_bytes(how.columns, self.size) + STATIC_BYTES <= SHARED_BYTES[engine.architecture]
@@ -138,7 +150,7 @@ class EmulatedBlock:
         self.check_row, self.weights = cupy.asarray(self.block.check_row), cupy.asarray(self.block.weights)
         self._chunked: dict[int, _Chunks] = {}
         self.operand = cupy.empty(2 * num_moduli * self.size**2, np.int8)
-        self._launch("ozaki_matrix", {}, self.size**2 // 1024, (
+        self._launch("ozaki_matrix", {"MODULI": str(num_moduli)}, self.size**2 // 1024, (
             cupy.asarray(self.block.matrix), self.operand, np.int32(self.size), self.scheme
         ))  # fmt: skip
 
@@ -198,10 +210,10 @@ class EmulatedBlock:
         for first in range(0, num_columns, chunk):
             record["first"] = first
             record["base"] = self.base | int(self._column_offsets(np.array([first]))[0])
-            records.append(record.copy())
+            records.append(opaque(record.copy()))
         lanes = Lanes(cupy, self.how.streams if len(records) > 1 else 1)
         offsets = cupy.asarray(self._column_offsets(np.arange(chunk)))
-        return _Chunks(records, offsets, cupy.empty(2 + num_columns, np.uint64), lanes)
+        return _Chunks(records, chunk, offsets, cupy.empty(2 + num_columns, np.uint64), lanes)
 
     def _scratch(self, row_stride: int) -> tuple[Any, Any, Any]:
         """Records, the columns' operand (later the result), and the product's residues, for one chunk."""
@@ -213,8 +225,8 @@ class EmulatedBlock:
 
     def _multiply(self, chunks: _Chunks, scratch: tuple[Any, Any, Any]) -> None:
         """The products of a chunk whose operand is ready."""
-        kernel = "ozaki_wgmma" if self.engine.architecture == 90 else "ozaki_product"
-        self.multiply(scratch[1], scratch[2], chunks.row_stride, kernel)
+        form = self.how.wgmma if self.engine.architecture == 90 else None
+        self.multiply(scratch[1], scratch[2], chunks.row_stride, form)
 
     def _write_back(
         self, amps: Any, instance: dict[str, str], chunks: _Chunks, number: int, scratch: tuple[Any, Any, Any]
@@ -230,22 +242,28 @@ class EmulatedBlock:
         """Scales and residues of a chunk's columns."""
         amps, offsets, row_offset, columns = where.amps, where.offsets, where.row_offset, where.columns
         depth = self.size >> ROW_BITS
-        num_columns = int(columns["num_columns"][0])
         kind = instance | {"MODULI": str(self.num_moduli)} | self.order
         args: tuple[Any, ...] = (amps, self.whole_places, offsets, row_offset, self.check_row, records, operand)
         if self.encodes_whole:
             args = (*args, columns, self.scheme)
             shared_bytes = self.size + 1 << WHOLE_BITS + 4
             threads = THREADS if depth <= 4 else 2 * THREADS  # kThreads
-            blocks = num_columns >> WHOLE_BITS
-            self.engine.launch("ozaki_encode", kind | {"DEPTH": str(depth)}, blocks, threads, args, shared_bytes)
+            blocks = where.num_columns >> WHOLE_BITS
+            self.engine.launch(
+                "ozaki_encode",
+                kind | {"DEPTH": str(depth)},
+                blocks,
+                threads,
+                args,
+                shared_bytes,
+            )
             return
         parts = records.size // 16  # whole: a workspace's columns are a multiple of 256
         self._launch("ozaki_clear", {}, parts // THREADS, (records, np.uint64(parts)))
         args = (amps, offsets, row_offset, self.check_row, records, columns)
-        self._launch("ozaki_scale", instance, max(num_columns * depth >> 5, depth), args)
+        self._launch("ozaki_scale", instance, max(where.num_columns * depth >> 5, depth), args)
         args = (amps, self.places, offsets, row_offset, records, operand, columns, self.scheme)
-        self._launch("ozaki_residues", kind, num_columns * depth >> COLUMN_BITS, args)
+        self._launch("ozaki_residues", kind, where.num_columns * depth >> COLUMN_BITS, args)
 
     def _reconstruct(
         self, where: _Where, instance: dict[str, str], chunks: _Chunks, scratch: tuple[Any, Any, Any]
@@ -257,7 +275,7 @@ class EmulatedBlock:
         blocks = self.size * chunks.row_stride >> 11
         self.engine.launch("ozaki_reconstruct", {"MODULI": str(self.num_moduli)}, blocks, RECONSTRUCT_THREADS, args)
         args = (where.amps, self.places, where.offsets, where.row_offset, records, result, chunks.report, columns)
-        blocks = int(columns["num_columns"][0]) * self.size >> ROW_BITS + COLUMN_BITS
+        blocks = where.num_columns * self.size >> ROW_BITS + COLUMN_BITS
         self._launch("ozaki_commit", instance, blocks, (*args, self.scheme))
 
     def _finish(self, where: _Where, instance: dict[str, str], report: Any, records: Any, residues: Any) -> None:
@@ -266,23 +284,23 @@ class EmulatedBlock:
         places = self.places if width == 1 << COLUMN_BITS else self.whole_places
         kind = instance | {"MODULI": str(self.num_moduli), "DEPTH": str(depth)} | self.order
         args = (residues, self.weights, where.amps, places, where.offsets, where.row_offset, records, report)
-        blocks = int(where.columns["num_columns"][0]) // width
+        blocks = where.num_columns // width
         threads = 512 if self.size * width > 4096 else THREADS  # kThreads
         all_args = (*args, where.columns, self.scheme)
         self.engine.launch("ozaki_finish", kind, blocks, threads, all_args, _finish_bytes(width, self.size))
 
-    def multiply(self, operand: Any, residues: Any, stride: int, kernel: str) -> None:
-        """All planes' products by ``ozaki_product`` or, on Hopper, ``ozaki_wgmma``."""
-        engine = self.engine
-        product = product_record(self.size, stride, 2 * self.num_moduli)
-        args = (self.operand, operand, residues, product, self.scheme)
-        tiles, depth, wgmma = int(product["num_tiles"][0]), self.size >> ROW_BITS, self.how.wgmma
-        if kernel == "ozaki_wgmma":
-            kind, blocks = wgmma.instance(depth) | self.order, wgmma.blocks(tiles, depth, engine.num_processors)
-            engine.launch(kernel, kind, blocks, wgmma.threads, args, wgmma.shared_bytes(depth))
+    def multiply(self, operand: Any, residues: Any, stride: int, form: Wgmma | None) -> None:
+        """All planes' products by ``ozaki_product`` or, on Hopper, by ``form``."""
+        engine, planes = self.engine, 2 * self.num_moduli
+        args = (self.operand, operand, residues, product_record(self.size, stride, planes), self.scheme)
+        depth = self.size >> ROW_BITS
+        tiles = planes * depth * stride // PRODUCT_COLUMNS
+        if form:
+            kind, blocks = form.instance(depth) | self.order, form.blocks(tiles, depth, engine.num_processors)
+            engine.launch(form.value, kind, blocks, WGMMA_THREADS, args, form.shared_bytes(depth))
         else:
             blocks, shared_bytes = min(tiles, engine.num_processors), STAGES[engine.architecture] * STAGE_BYTES
-            self._launch(kernel, {"RAW": "0"} | self.order, blocks, args, shared_bytes)
+            self._launch("ozaki_product", {"RAW": "0"} | self.order, blocks, args, shared_bytes)
 
     def bytes_per_amplitude(self, bytes_of_one: int) -> int:
         """Bytes between memory and the chip for one of ``bytes_of_one``, each array read and written once a kernel."""

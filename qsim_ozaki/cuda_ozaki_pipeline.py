@@ -13,50 +13,42 @@ from typing import Any
 
 SETS = 2  # of workspaces: a chunk's products beside the next one's residues
 MATRIX_BYTES, COLUMN_BYTES = 16 << 10, 32 << 10  # of ozaki_product.cu and ozaki_wgmma.cu: a step of K
+HALF_COLUMN_BYTES = 16 << 10  # of ozaki_held.cu, whose tiles are half as wide
+WGMMA_THREADS = 288  # two warpgroups that multiply and a warp that copies
 STAGE_BYTES = MATRIX_BYTES + COLUMN_BYTES
 OUT_BYTES = 32 << 10  # of a tile
-BARRIER_BYTES = 1024 + 128  # with what is lost to alignment
+BARRIER_BYTES = 1024 + 256  # with what is lost to alignment
 BLOCK_BYTES = 227 << 10  # of shared memory, on Hopper
 CLUSTER = 2  # blocks that share columns
-STAGES, BESIDE_STAGES = 4, 3  # buffers of a step of K
 FIRST = -1  # priority: products take what another kernel leaves before others do
 
 
 class Wgmma(Enum):
-    """Form of ``ozaki_wgmma``.
+    """The product on Hopper.
 
     Attributes:
-        STREAMED: a step of K reads its part of the matrix and of the columns.
-        HELD: a block keeps its rows of a plane's matrix, up to K = 1024, and reads columns only.
-        BESIDE: as `STREAMED`, with 5,632 registers of each quarter of a multiprocessor and 48 KiB of its shared memory
-            left: a block of ozaki_residues fits beside it, or of ozaki_encode for 256 rows. From K = 256 on.
+        STREAMED: a step of K reads its part of the matrix and of the columns; ozaki_wgmma.cu.
+        HELD: a block keeps its rows of a plane's matrix, up to K = 1024, and reads columns only; ozaki_held.cu.
     """
 
-    STREAMED = "streamed"
-    HELD = "held"
-    BESIDE = "beside"
+    STREAMED = "ozaki_wgmma"
+    HELD = "ozaki_held"
 
     def stages(self, depth: int) -> int:
-        """Buffers for ``depth`` steps of K; where the matrix is held, as many as fit."""
-        if self is Wgmma.HELD:
-            return (BLOCK_BYTES - BARRIER_BYTES - depth * MATRIX_BYTES) // COLUMN_BYTES
-        return BESIDE_STAGES if self is Wgmma.BESIDE else STAGES
+        """Buffers for ``depth`` steps of K; beside a matrix that is held, as many as fit, and no more than help."""
+        if self is Wgmma.STREAMED:
+            return 4
+        return min((BLOCK_BYTES - BARRIER_BYTES) // HALF_COLUMN_BYTES - depth * MATRIX_BYTES // HALF_COLUMN_BYTES, 8)
 
     def instance(self, depth: int) -> dict[str, str]:
         """Macros for ``depth`` steps of K."""
-        held, beside = depth if self is Wgmma.HELD else 0, int(self is Wgmma.BESIDE)
-        numbers = {"STAGES": self.stages(depth), "HELD": held, "BESIDE": beside, "CLUSTER": min(CLUSTER, depth)}
-        return {name: str(number) for name, number in numbers.items()}
-
-    @property
-    def threads(self) -> int:
-        """Of a block: two warpgroups, and a warp that copies."""
-        return 256 if self is Wgmma.BESIDE else 288
+        own = {"DEPTH": str(depth)} if self is Wgmma.HELD else {}
+        return own | {"STAGES": str(self.stages(depth)), "CLUSTER": str(min(CLUSTER, depth))}
 
     def shared_bytes(self, depth: int) -> int:
         """Stages; the output on its way, or the matrix where it is held; barriers, and what aligns to the swizzle."""
         if self is Wgmma.HELD:
-            return BARRIER_BYTES + self.stages(depth) * COLUMN_BYTES + depth * MATRIX_BYTES
+            return BARRIER_BYTES + self.stages(depth) * HALF_COLUMN_BYTES + depth * MATRIX_BYTES
         return BARRIER_BYTES + self.stages(depth) * STAGE_BYTES + OUT_BYTES
 
     def blocks(self, tiles: int, depth: int, processors: int) -> int:
@@ -94,29 +86,28 @@ class Pipeline:
         encode = [("ozaki_clear", {}), ("ozaki_scale", real), ("ozaki_residues", counted)]
         write_back = [("ozaki_reconstruct", {"MODULI": str(num_moduli)}), ("ozaki_commit", real)]
         return [
-            ("ozaki_matrix", {}),
+            ("ozaki_matrix", {"MODULI": str(num_moduli)}),
             *([("ozaki_encode", counted | deep)] if depth <= self.encode_depth else encode),
             ("ozaki_product", {"RAW": "0"} | whole),
-            ("ozaki_wgmma", self.wgmma.instance(depth) | whole),
+            (self.wgmma.value, self.wgmma.instance(depth) | whole),
             *([("ozaki_finish", counted | deep)] if self.columns else write_back),
         ]
 
 
 # By qubits of the matrix, the columns that ozaki_finish takes where it is the faster write-back.
 FINISHED = {7: 16, 8: 16, 9: 8, 10: 8}
-MOST_HELD = 9  # qubits of the largest matrix that is held
+MOST_HELD = 10  # qubits of the largest matrix that is held: K = 1024
 LONG_MODULI = 9  # up to which workspaces of twice the chunk take little more than others do: 2.3 GiB
-BESIDE_QUBITS, BESIDE_MODULI = 10, 14  # of a matrix whose products run beside other kernels, from how many moduli on
 
 
 def pipeline(row_bits: int, num_moduli: int) -> Pipeline:
     """What is fastest for a matrix on ``row_bits`` qubits, at least 7; ``benchmarks/h200_blocks.md`` has the times."""
-    if row_bits == BESIDE_QUBITS and num_moduli >= BESIDE_MODULI:
-        return Pipeline(encode_depth=2, chunk_amps=1 << 23, wgmma=Wgmma.BESIDE)
+    amps = 1 << 25 if num_moduli <= LONG_MODULI else 1 << 24
+    if row_bits == MOST_HELD and num_moduli > LONG_MODULI:
+        return Pipeline(0, 2, amps, wgmma=Wgmma.HELD)
     if row_bits <= MOST_HELD:
-        amps = 1 << 25 if num_moduli <= LONG_MODULI else 1 << 24
         return Pipeline(FINISHED[row_bits], 8, amps, wgmma=Wgmma.HELD)
-    return Pipeline(FINISHED.get(row_bits, 0), 8)
+    return Pipeline()
 
 
 class Lanes:

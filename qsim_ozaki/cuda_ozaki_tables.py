@@ -6,6 +6,8 @@ In: an `ozaki.Block`, qubits. Out: arrays as ``ozaki.cuh`` reads them. No GPU.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -20,6 +22,7 @@ PRODUCT_COLUMNS = 256  # kTileColumns
 
 # sums of 16 bytes times residues and a bias: the integers that the kernels reduce as floats are no larger
 LARGEST_REDUCED = 16 * 255 * 120 + 240
+SHORT_DEPTH = 256  # products whose sum is reduced as one float
 FLOAT_ROUND = 3 << 22  # floats from 2**23 to 2**24 are integers
 SUM_BIAS, DIFFERENCE_BIAS = 1536, 1280  # what ozaki_crt.cuh adds to sums and differences of residues
 
@@ -28,13 +31,14 @@ MODULUS = np.dtype(
         ("negative", "i4"),
         ("inverse", "f4"),
         ("shift", "f4"),
-        ("re_words", "i4", 2),
-        ("im_words", "i4", 2),
-        ("re_bias", "i4"),
-        ("im_bias", "i4"),
+        ("words", "i4", (2, 4)),
+        ("bias", "i4", 2),
         ("sum_words", "i4"),
         ("sum_bias", "i4"),
-        ("unused", "i4"),
+        ("short_bias", "i4"),
+        ("short_inverse", "f4"),
+        ("short_shift", "f4"),
+        ("unused", "i4", 2),
         ("weights", "f8", 4),
     ],
     align=True,
@@ -66,6 +70,11 @@ COLUMNS = np.dtype(
 PRODUCT = np.dtype([("num_tiles", "u8"), ("row_bits", "i4"), ("column_bits", "i4"), ("depth_blocks", "i4")], align=True)
 
 
+def opaque(record: NDArray[Any]) -> NDArray[Any]:
+    """The bytes of a kernel's argument: CuPy describes an array's fields at each launch, 10 us for a `Scheme`."""
+    return record.view(f"V{record.nbytes}")
+
+
 def byte_words(factor: int, modulus: int, count: int) -> NDArray[np.int32]:
     """Residues of ``factor`` times 256**j for j below ``count``, as bytes of words."""
     residues = [moduli.balanced(factor * 256**j, modulus) for j in range(count)]
@@ -78,13 +87,41 @@ def float_quotient(modulus: int) -> int:
     return -(-least // (256 * modulus)) * 256
 
 
+@cache
+def short_constants(modulus: int) -> tuple[int, float]:
+    """A multiple B of 256 and a float r near 1 / m by which sums s of `SHORT_DEPTH` products are reduced modulo m.
+
+    B + s is from 2**23 to 2**24. With Q the integer nearest to B / m, (B + s) r is Q + s / m, off by as little as it
+    can be: B - Q m is -1, 0 or 1, whichever makes up best for the error of r.
+    """
+    largest = SHORT_DEPTH * (modulus // 2) ** 2
+    least, most = 2**23 + largest, 2**24 - 1 - largest
+    nearest = np.float32(1 / modulus)
+    found = []
+    for inverse in (nearest, np.nextafter(nearest, np.float32(0)), np.nextafter(nearest, np.float32(1))):
+        error = Fraction(float(inverse)) * modulus - 1
+        for rest in (-1, 0, 1):
+            aim = min(max(round(-rest / error) if error and rest else least, least), most)
+            first = -rest * pow(modulus, -1, 256) % 256  # of the quotients that make a multiple of 256 of B
+            for step in (-1, 0, 1):
+                bias = (first + (aim // (256 * modulus) + step) * 256) * modulus + rest
+                if least <= bias <= most:
+                    off = max(abs(rest + (bias + s) * error) for s in (-largest, largest))
+                    found.append((off, bias, float(inverse)))
+    return min(found)[1:]
+
+
 def fill_modulus(row: Any, m: int, root: int) -> None:
     """Writes an odd modulus' constants into a `Modulus` of ``ozaki.cuh``; ``root`` of -1, or 0 for real products."""
     quotient = float_quotient(m)
     bits = 0x4B000000 + quotient * m - 2**23  # of the float quotient * m
     row["negative"], row["inverse"], row["shift"] = -m, np.float32(1 / m), FLOAT_ROUND - quotient
-    row["re_words"], row["im_words"] = byte_words(1, m, 8), byte_words(root, m, 8)
-    row["re_bias"], row["im_bias"] = moduli.balanced(-(2**63), m) + bits, moduli.balanced(-(2**63) * root, m)
+    for side, factor in enumerate((root, -root)):
+        row["words"][side] = *byte_words(1, m, 8), *byte_words(factor, m, 8)
+        row["bias"][side] = moduli.balanced(-(2**63), m) + moduli.balanced(-(2**63) * factor, m) + bits
+    short, inverse = short_constants(m)
+    row["short_bias"], row["short_inverse"] = 0x4B000000 + short - 2**23, inverse
+    row["short_shift"] = FLOAT_ROUND - round(short / m)
     row["sum_words"], row["sum_bias"] = byte_words(1, m, 4)[0], moduli.balanced(-(2**31), m) + bits
 
 
@@ -103,13 +140,14 @@ def scheme_record(block: ozaki.Block) -> NDArray[Any]:
     return record
 
 
+@cache
 def product_record(size: int, row_stride: int, planes: int) -> NDArray[Any]:
-    """The `Product` of the kernels that multiply a ``size`` x ``size`` matrix with ``row_stride`` columns."""
+    """The `Product`, opaque, of the kernels that multiply a ``size`` x ``size`` matrix with ``row_stride`` columns."""
     record = np.zeros(1, PRODUCT)
     down, across = size >> ROW_BITS, row_stride // PRODUCT_COLUMNS
     record["row_bits"], record["column_bits"] = down.bit_length() - 1, across.bit_length() - 1
     record["depth_blocks"], record["num_tiles"] = down, planes * down * across
-    return record
+    return opaque(record)
 
 
 def tile_places(rows: Sequence[int], columns: Sequence[int]) -> NDArray[np.uint64]:

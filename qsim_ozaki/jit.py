@@ -57,8 +57,9 @@ def _rows(macros: Sequence[str], values: Iterable[str]) -> tuple[dict[str, str],
     return tuple(dict(zip(macros, text.split(), strict=True)) for text in values)
 
 
-WGMMA_MACROS = ("CLUSTER", "STAGES", "HELD", "BESIDE")  # of ozaki_wgmma.cu: cuda_ozaki_pipeline.Wgmma
-WGMMA = ("1 4 0 0", "2 4 0 0", "1 6 1 0", "2 6 2 0", "2 5 4 0", "2 3 0 1")
+WHOLE_MACROS = ("REAL", "MODULI", "DEPTH", "WHOLE")  # of ozaki_encode.cu and ozaki_finish.cu
+WGMMA_MACROS = ("DEPTH", "CLUSTER", "STAGES", "WHOLE")  # of ozaki_held.cu: cuda_ozaki_pipeline.Wgmma
+WGMMA = ("1 1 8 0", "2 2 8 8", "4 2 8 8", "8 2 6 0")
 # of dense_held.cu and dense_streamed.cu, by number of targets; cuda_dense's shapes say what each means and why
 HELD_MACROS = ("REAL", "K", "THREADS", "GROUPS", "WARP_ROWS", "STAGES", "PRODUCTS", "BLOCKS")
 HELD_SHAPES = (
@@ -105,22 +106,25 @@ KERNELS: dict[str, Kernel] = {
     "ozaki_encode": Kernel(
         "ozaki_encode.cu",
         "ozaki_encode",
-        (
-            DOUBLE | {"MODULI": "15", "DEPTH": "1", "WHOLE": "0"},
-            DOUBLE | {"MODULI": "9", "DEPTH": "2", "WHOLE": "16"},
-            SINGLE | {"MODULI": "8", "DEPTH": "4", "WHOLE": "8"},
-            DOUBLE | {"MODULI": "9", "DEPTH": "8", "WHOLE": "8"},
-        ),
+        _rows(WHOLE_MACROS, ("double 15 1 0", "double 9 2 16", "float 8 4 8", "double 9 8 8")),
         most_shared=True,
     ),
-    "ozaki_matrix": Kernel("ozaki_matrix.cu", "ozaki_matrix", ({},)),
+    "ozaki_matrix": Kernel("ozaki_matrix.cu", "ozaki_matrix", ({"MODULI": "9"}, {"MODULI": "17"})),
     "ozaki_product": Kernel(
         "ozaki_product.cu", "ozaki_product", ({"RAW": "0", "WHOLE": "0"}, {"RAW": "0", "WHOLE": "8"}, {"RAW": "1"})
     ),
     "ozaki_wgmma": Kernel(
         "ozaki_wgmma.cu",
         "ozaki_wgmma",
-        tuple(row | {"WHOLE": whole} for row in _rows(WGMMA_MACROS, WGMMA) for whole in ("0", "8")),
+        tuple({"CLUSTER": cluster, "STAGES": "4", "WHOLE": whole} for cluster in "12" for whole in "08"),
+        (90,),
+        "a",
+        most_shared=True,
+    ),
+    "ozaki_held": Kernel(
+        "ozaki_held.cu",
+        "ozaki_held",
+        _rows(WGMMA_MACROS, WGMMA),
         (90,),
         "a",
         most_shared=True,
@@ -144,13 +148,7 @@ KERNELS: dict[str, Kernel] = {
     "ozaki_finish": Kernel(
         "ozaki_finish.cu",
         "ozaki_finish",
-        (
-            DOUBLE | {"MODULI": "15", "DEPTH": "1", "WHOLE": "16"},
-            DOUBLE | {"MODULI": "9", "DEPTH": "2", "WHOLE": "16"},
-            DOUBLE | {"MODULI": "16", "DEPTH": "4", "WHOLE": "8"},
-            DOUBLE | {"MODULI": "9", "DEPTH": "8", "WHOLE": "8"},
-            SINGLE | {"MODULI": "8", "DEPTH": "8", "WHOLE": "8"},
-        ),
+        _rows(WHOLE_MACROS, ("double 15 1 16", "double 9 2 16", "double 16 4 8", "double 9 8 8", "float 8 8 8")),
         most_shared=True,
     ),
     "ozaki_commit": Kernel("ozaki_commit.cu", "ozaki_commit", most_shared=True),

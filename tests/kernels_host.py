@@ -99,7 +99,7 @@ def launch(name, instance, blocks, threads, args, shared_bytes=0):
     """Runs one kernel; arrays by address, records and scalars by value."""
     held, pointers = [], []
     for arg in args:
-        is_record = isinstance(arg, np.ndarray) and arg.dtype.names is not None
+        is_record = isinstance(arg, np.ndarray) and (arg.dtype.names is not None or arg.dtype.kind == "V")
         value = arg if is_record else ctypes.c_void_p(arg.ctypes.data) if isinstance(arg, np.ndarray) else np.array(arg)
         held.append(value)
         pointers.append(ctypes.addressof(value) if isinstance(value, ctypes.c_void_p) else value.ctypes.data)

@@ -13,7 +13,7 @@ SHORT = 1 << 17  # amplitudes of a chunk
 def chunked() -> list[Pipeline]:
     """Short chunks: in one stream or three, by every product, encoded and written back by one kernel or by two."""
     streams = [Pipeline(columns, depth, SHORT, count) for columns, depth in ((0, 2), (8, 8)) for count in (1, 3)]
-    return streams + [Pipeline(8, 8, SHORT, wgmma=form) for form in (Wgmma.HELD, Wgmma.BESIDE)]
+    return [*streams, *(Pipeline(columns, 8, SHORT, wgmma=Wgmma.HELD) for columns in (0, 8))]
 
 
 def kernels() -> Iterator[tuple[str, dict[str, str]]]:

@@ -9,7 +9,7 @@ from ozaki_forms import chunked
 from random_ops import random_state, random_unitary
 from reference import apply_op
 
-from qsim_ozaki import cuda_ozaki, cuda_ozaki_tables, moduli, ozaki
+from qsim_ozaki import cuda_ozaki, cuda_ozaki_tables, jit, moduli, ozaki
 from qsim_ozaki.cuda_ozaki_pipeline import Pipeline, Wgmma
 from qsim_ozaki.engine import select
 from qsim_ozaki.errors import CapacityError, EngineError
@@ -42,21 +42,50 @@ def test_a_float_reduces_every_integer_to_its_balanced_residue(rng, scheme):
         assert np.array_equal(found, [moduli.balanced(int(v), m) for v in values])
 
 
+def test_a_float_reduces_every_short_sum_to_its_balanced_residue(scheme):
+    assert f"kShortDepth = {cuda_ozaki_tables.SHORT_DEPTH};" in (jit.SOURCES / "ozaki.cuh").read_text()
+    for m, row in zip(MODULI, scheme["moduli"], strict=True):
+        largest = cuda_ozaki_tables.SHORT_DEPTH * (m // 2) ** 2
+        bias = int(row["short_bias"]) - 0x4B000000 + 2**23
+        assert 2**23 <= bias - largest < bias + largest < 2**24
+        assert bias % 256 == 0
+        error = Fraction(float(row["short_inverse"])) * m - 1
+        quotient = cuda_ozaki_tables.FLOAT_ROUND - int(row["short_shift"])
+        # off from quotient + s / m by less than the distance of s / m from a tie, times m
+        assert max(abs(bias - quotient * m + (bias + s) * error) for s in (-largest, largest)) < Fraction(1, 2)
+        ties = np.arange(-largest // m, largest // m + 1)[:, None] * m + np.array([-(m // 2), 0, m // 2])
+        values = ties[np.abs(ties) <= largest]
+        exact = (bias + values).astype(np.longdouble) * np.longdouble(row["short_inverse"])
+        exact += np.longdouble(row["short_shift"])
+        found = values - np.rint(exact - cuda_ozaki_tables.FLOAT_ROUND).astype(int) * m
+        assert np.array_equal(found, (values + m // 2) % m - m // 2)
+
+
 def test_words_and_biases_give_the_residue_of_a_64_bit_integer(rng, scheme):
     for m, row in zip(MODULI, scheme["moduli"], strict=True):
         root = moduli.root_of_minus_one(m)
         bits = 0x4B000000 + cuda_ozaki_tables.float_quotient(m) * m - 2**23
-        for value in [0, 1, -1, 2**60, -(2**60), *(int(v) for v in rng.integers(-(2**60), 2**60, 40))]:
-            data = np.frombuffer(((value + 2**63) % 2**64).to_bytes(8, "little"), np.uint8).astype(int)
-            for words, bias, factor in (("re_words", row["re_bias"] - bits, 1), ("im_words", row["im_bias"], root)):
-                found = int(data @ row[words].view(np.int8).astype(int)) + int(bias)
-                assert abs(found) <= cuda_ozaki_tables.LARGEST_REDUCED // 2
-                assert (found - factor * value) % m == 0
+        values = [0, 1, -1, 2**60, -(2**60), *(int(v) for v in rng.integers(-(2**60), 2**60, 40))]
+        for re, im in zip(values, values[::-1], strict=True):
+            slot = b"".join(((part + 2**63) % 2**64).to_bytes(8, "little") for part in (re, im))
+            data = np.frombuffer(slot, np.uint8).astype(int)
+            for side, factor in enumerate((root, -root)):
+                found = int(data @ row["words"][side].view(np.int8).astype(int)) + int(row["bias"][side]) - bits
+                assert abs(found) <= cuda_ozaki_tables.LARGEST_REDUCED
+                assert (found - re - factor * im) % m == 0
         for value in [0, -1, *(int(v) for v in rng.integers(-(2**27), 2**27, 20))]:
             data = np.frombuffer((value + 2**31).to_bytes(4, "little"), np.uint8).astype(int)
             found = int(data @ row["sum_words"].reshape(1).view(np.int8).astype(int)) + int(row["sum_bias"]) - bits
             assert abs(found) <= cuda_ozaki_tables.LARGEST_REDUCED
             assert (found - value) % m == 0
+
+
+def test_a_launch_gets_a_record_s_bytes_and_no_fields():
+    record = np.zeros(1, cuda_ozaki_tables.COLUMNS)
+    record["base"], record["depth_blocks"] = 2**40 + 3, 8
+    bare = cuda_ozaki_tables.opaque(record)
+    assert (bare.dtype.names, bare.size) == (None, 1)
+    assert bare.tobytes() == record.tobytes()
 
 
 def test_a_narrow_matrix_is_widened_by_qubits_that_it_leaves_alone(rng):
@@ -130,13 +159,10 @@ def test_sums_and_residues_of_the_tensor_cores_are_the_naive_ones(gpu, rng):
     residues = np.array(
         [[[moduli.balanced(int(v), MODULI[p // 2]) for v in r[:64]] for r in sums[p, :40]] for p in range(planes)]
     )
-    forms = [("ozaki_product", Wgmma.STREAMED)]
-    forms += [("ozaki_wgmma", form) for form in Wgmma] if gpu.architecture == 90 else []
-    for kernel, form in forms:
-        block.how = Pipeline(wgmma=form)
+    for form in (None, *Wgmma) if gpu.architecture == 90 else (None,):
         out = cupy.full(naive.size, -99, np.int8)
-        block.multiply(operand, out, columns, kernel)
-        assert np.array_equal(in_order(out.get(), planes, size, columns)[:, :40, :64], residues), (kernel, form)
+        block.multiply(operand, out, columns, form)
+        assert np.array_equal(in_order(out.get(), planes, size, columns)[:, :40, :64], residues), form
 
 
 @pytest.mark.cuda

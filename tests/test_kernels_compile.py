@@ -1,4 +1,4 @@
-"""Every CUDA kernel, instance and architecture of the table compiles without a GPU, spills nothing, uses no stack."""
+"""Every CUDA kernel, instance and architecture of the table compiles: no spills, no stack, no products in turn."""
 
 import re
 
@@ -24,6 +24,7 @@ def test_compiles_without_spills(name, instance, architecture):
     found = re.findall(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads", cubin.log)
     assert found, cubin.log
     assert set(found) == {("0", "0", "0")}, cubin.log
+    assert "serialized" not in cubin.log, cubin.log  # each product after the one before
 
 
 def test_what_gpu_tests_compile_first_is_in_the_table():

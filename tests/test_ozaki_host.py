@@ -65,7 +65,7 @@ def output_in_order(out, planes, size, columns, whole):
 
 def encoded(host, block, state, chunks):
     scratch = block._scratch(chunks.row_stride)
-    where = cuda_ozaki._Where(host.cupy.asarray(state), chunks.offsets, block.row_offset, chunks.records[0])
+    where = chunks.where(host.cupy.asarray(state), block.row_offset, 0)
     block._encode(where, {"REAL": "double"}, scratch[0], scratch[1])
     return scratch
 
@@ -92,7 +92,7 @@ def test_operands_and_sums_are_those_of_the_cpu(host, rng, whole):
     re, im = (np.ascontiguousarray(np.rint(part.T)).reshape(-1) for part in scaled)
     expected = twin.encode(re, im).reshape(planes, columns, size)
     assert np.array_equal(found, expected)
-    block.multiply(operand, residues, chunks.row_stride, "ozaki_product")
+    block.multiply(operand, residues, chunks.row_stride, None)
     matrix = operand_in_order(np.array(block.operand), planes, 1, size, np.arange(size))
     out = output_in_order(residues[: planes * size * 256], planes, size, 256, whole)[:, :, :columns]
     for p in range(planes):

@@ -12,6 +12,7 @@ constexpr int kModuli = QSIM_MODULI;  // known when compiled: constants become o
 #endif
 constexpr int kMaxModuli = 17;
 constexpr int kDepth = 128;         // entries of K in an operand's row
+constexpr int kShortDepth = 256;    // SHORT_DEPTH in cuda_ozaki_tables.py
 constexpr int kTileRows = 128;      // of the matrix in one tile of the product
 constexpr int kTileColumns = 256;   // of the state
 constexpr int kGatherColumns = 16;  // columns of a tile of the state, 2^11 amplitudes with kDepth rows
@@ -21,10 +22,12 @@ constexpr int kGatherSteps = kDepth * kGatherColumns / 256;  // amplitudes of a 
 struct Modulus {
     int negative;               // -m
     float inverse, shift;
-    int re_words[2], im_words[2];  // powers of 256, times the root for im, as bytes: balanced residues
-    int re_bias, im_bias;       // of -2^63, times the root for im; re_bias with the float's bits
-    int sum_words, sum_bias;    // the same for INT32 sums with their sign bit flipped
-    int unused;
+    int words[2][4];            // of re + root im and of re - root im: by what the bytes of re (low and high word) and im count
+    int bias[2];                // of their flipped sign bits, with the float's bits
+    int sum_words, sum_bias;    // the same for INT32 sums
+    int short_bias;             // of sums of at most kShortDepth products, which are reduced without bytes in between
+    float short_inverse, short_shift;
+    int unused[2];              // so that weights are 16 bytes apart: assemblers load two at once
     double re_high, re_low, im_high, im_low;  // CRT weights
 };
 
@@ -66,6 +69,13 @@ __device__ __forceinline__ int sum_residue(int sum, const Modulus& m) {
     return reduce_byte(dp4a_us((unsigned)sum ^ 0x80000000u, m.sum_words, m.sum_bias), m);
 }
 
+// The same for a sum of at most kShortDepth products: below 2^22, so that it fits a float beside a bias.
+// exact: the bias B is near a multiple of m, by which what the inverse's relative error makes of B vanishes but for a part of 1 / (2 m)
+__device__ __forceinline__ int short_sum_residue(int sum, const Modulus& m) {
+    const int biased = sum + m.short_bias;
+    return biased + __float_as_int(__fmaf_rn(__int_as_float(biased), m.short_inverse, m.short_shift)) * m.negative;
+}
+
 __device__ __forceinline__ unsigned pack_bytes(int a, int b, int c, int d) {
     return __byte_perm(__byte_perm(a, b, 0x0040), __byte_perm(c, d, 0x0040), 0x5410);
 }
@@ -97,48 +107,68 @@ __device__ __forceinline__ int scale_exponent(double square, double rescued) {
     return (high >> 20) - 1022 - (mantissa <= 0.500244140625) - (small ? 600 : 0);
 }
 
-// Four entries of K as integers with their sign bit flipped: low and high words of real and imaginary parts.
-struct Entries {
-    unsigned re_low[4], re_high[4], im_low[4], im_high[4];
-    __device__ void set(int i, double re, double im) {  // rounds once each
-        const long long a = __double2ll_rn(re), b = __double2ll_rn(im);
-        re_low[i] = (unsigned)a, re_high[i] = (unsigned)(a >> 32) ^ 0x80000000u;
-        im_low[i] = (unsigned)b, im_high[i] = (unsigned)(b >> 32) ^ 0x80000000u;
-    }
-    // The two planes' bytes of four entries.
-    __device__ void residues(const Modulus& m, unsigned& plus, unsigned& minus) const {
-        int p[4], q[4];
-#pragma unroll
-        for (int i = 0; i < 4; ++i) {
-            const int re = dp4a_us(re_low[i], m.re_words[0], dp4a_us(re_high[i], m.re_words[1], m.re_bias));
-            const int im = dp4a_us(im_low[i], m.im_words[0], dp4a_us(im_high[i], m.im_words[1], m.im_bias));
-            p[i] = reduce_byte(re + im, m);
-            q[i] = reduce_byte(re - im, m);
-        }
-        plus = pack_bytes(p[0], p[1], p[2], p[3]);
-        minus = pack_bytes(q[0], q[1], q[2], q[3]);
-    }
-};
-
 // Byte of `lane`'s word in an operand's row.
 __device__ __forceinline__ int word_offset(int row, int lane) { return ((((lane >> 2) ^ row) & 7) << 4) | ((lane & 3) << 2); }
 
-// Writes a lane's word of a column's row for every plane.
-__device__ __forceinline__ void write_residues(const Entries& entries, signed char* operand, unsigned at, unsigned plane_bytes, const Scheme& scheme) {
+// An entry of K as a slot of 16 bytes: its parts as 64-bit integers with their sign bits flipped; rounds once each.
+__device__ __forceinline__ uint4 integers(double re, double im) {
+    const long long a = __double2ll_rn(re), b = __double2ll_rn(im);
+    return make_uint4((unsigned)a, (unsigned)(a >> 32) ^ 0x80000000u, (unsigned)b, (unsigned)(b >> 32) ^ 0x80000000u);
+}
+
+// A warp puts the integers of 128 rows of a column, scaled, in place of their amplitudes; zeros where the column is of no use.
+__device__ __forceinline__ void make_integers(double2* rows, int exponent, const Scheme& scheme) {
+    double2* const mine = rows + (threadIdx.x & 31);
+    const bool usable = exponent < kUnusable;
+    const Power power(usable ? scheme.column_bits - exponent : 0);
+#pragma unroll
+    for (int i = 0; i < 128; i += 32) {
+        const amp_t amp = *reinterpret_cast<const amp_t*>(mine + i);
+        *reinterpret_cast<uint4*>(mine + i) = integers(usable ? power(amp.x) : 0.0, usable ? power(amp.y) : 0.0);
+    }
+    __syncwarp();
+}
+
 #ifdef QSIM_MODULI
+// By modulus and lane modulo 8, what a lane gives of the matrix that slots are multiplied by; one array of a block.
+constexpr int kLaneWords = kModuli * 8;
+__device__ __forceinline__ void fill_lane_words(int* lane_words, const Scheme& scheme) {
+    for (int i = threadIdx.x; i < kLaneWords; i += blockDim.x) lane_words[i] = scheme.moduli[i >> 3].words[i >> 2 & 1][i & 3];
+}
+
+// Writes, for every plane, the row at `at` of an operand: residues of 128 slots, by a warp. Tensor cores multiply slots, 16 bytes of K, by
+// residues of powers of 256: slots 32 i + l of the words l = 8 v to 8 v + 7 give columns 2 v (the plane re + root im) and 2 v + 1, so
+// that lane 4 g + q has both planes' bytes of the word l = 8 q + g.
+__device__ __forceinline__ void write_residues(const uint4* slots, const int* lane_words, signed char* operand, unsigned at, int row, unsigned plane_bytes,
+                                               const Scheme& scheme) {
+    const int lane = threadIdx.x & 31;
+    unsigned parts[2][2][4];  // [v / 2][i / 2]: word lane % 4 of the slots 32 i + 8 v + lane / 4, i fastest
+#pragma unroll
+    for (int n = 0; n < 4; ++n) {
+        const int i = n & 2 | lane >> 3 & 1, v = 2 * (n & 1) | lane >> 4;
+        load_matrices(parts[n & 1][n >> 1], shared_address(slots + 32 * i + 8 * v + (lane & 7)));
+    }
+    at += word_offset(row, 8 * (lane & 3) + (lane >> 2));
 #pragma unroll
     for (int t = 0; t < kModuli; ++t) {
-#else
-    for (int t = 0; t < scheme.num_moduli; ++t) {
-#endif
-        unsigned plus, minus;
-        entries.residues(scheme.moduli[t], plus, minus);
+        const Modulus& m = scheme.moduli[t];
+        const int word = lane_words[8 * t + (lane & 7)];
+        const int bias[4] = {m.bias[0], m.bias[1], m.bias[0], m.bias[1]};
+        int low[4], high[4];
+        const int b[4] = {lane >> 3 == 0 ? word : 0, lane >> 3 == 1 ? word : 0, lane >> 3 == 2 ? word : 0, lane >> 3 == 3 ? word : 0};
+        mma_bytes(low, parts[0][0], b[0], b[1], bias);
+        mma_bytes(high, parts[0][1], b[0], b[1], bias);
+        mma_bytes(low, parts[1][0], b[2], b[3], low);
+        mma_bytes(high, parts[1][1], b[2], b[3], high);
+        const unsigned plus = pack_bytes(reduce_byte(low[0], m), reduce_byte(low[2], m), reduce_byte(high[0], m), reduce_byte(high[2], m));
+        const unsigned minus = pack_bytes(reduce_byte(low[1], m), reduce_byte(low[3], m), reduce_byte(high[1], m), reduce_byte(high[3], m));
         *reinterpret_cast<unsigned*>(operand + at) = plus;
         at += plane_bytes;  // below 2^32: a chunk's workspace
         *reinterpret_cast<unsigned*>(operand + at) = minus;
         at += plane_bytes;
     }
 }
+#endif
 
 // How a tile's columns become places of its output's 64 bytes. 0: word w of 16 is the columns w, w + 16, w + 32, w + 48, as
 // ozaki_reconstruct.cu wants them; 8 and 16: that many neighbours are side by side, as ozaki_finish.cu wants them.

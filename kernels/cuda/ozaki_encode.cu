@@ -1,7 +1,7 @@
 // ozaki_encode.cu -- ozaki_scale.cu and ozaki_residues.cu in one, for columns short enough to be held whole: one read of the state.
 // Arrays     as there; places for tiles of kWhole columns; records need not be zero at the start
 // Launch     one block of kThreads per kWhole columns, kParts warps for each; dynamic shared memory for kWhole * (K + 1) double2
-// Work       16 B read and 2 B a modulus written an amplitude; about 13 integer operations an amplitude and modulus: bound by them
+// Work       16 B read and 2 B a modulus written an amplitude; about 10 instructions an amplitude and modulus: bound by both
 // Exactness  amplitudes are rounded once, to integers; residues are exact; the same bits on every run
 #include "ozaki.cuh"
 
@@ -10,10 +10,10 @@ constexpr int kBlocks = QSIM_DEPTH;  // K / kDepth
 constexpr int kStride = kBlocks * kDepth + 1;
 constexpr int kParts = kBlocks > 4 ? 2 : 1;  // of a column, its blocks in turn: one block a multiprocessor needs more warps
 constexpr int kThreads = 256 * kParts;
-#if __CUDA_ARCH__ == 900
-constexpr int kMostResident = sizeof(real_t) == 8 ? 6 : 5;  // blocks of 256 rows: loads of some beside the arithmetic of others
+#if __CUDA_ARCH__ == 1200
+constexpr int kMostResident = 4;  // with 5 registers spill
 #else
-constexpr int kMostResident = 5;  // with 6 registers spill, and most have no shared memory for them
+constexpr int kMostResident = 5;  // loads of some beside the arithmetic of others
 #endif
 constexpr int kResident = kBlocks > 4 ? 1 : kBlocks == 4 ? 3 : kMostResident;
 
@@ -29,6 +29,8 @@ ozaki_encode(const amp_t* __restrict__ state, const index_t* __restrict__ places
              signed char* __restrict__ operand, const __grid_constant__ Columns columns, const __grid_constant__ Scheme scheme) {
     extern __shared__ __align__(16) double2 tile[];  // [column][row], one row of padding a column
     __shared__ double partial[kParts][kWhole][3];
+    __shared__ int lane_words[kLaneWords];
+    fill_lane_words(lane_words, scheme);
     const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5 & 7, part = threadIdx.x >> 8;
     const unsigned column = blockIdx.x * kWhole + warp, member = threadIdx.x & 255;
     const index_t base = columns.base | __ldg(column_offset + blockIdx.x * kWhole);
@@ -77,18 +79,13 @@ ozaki_encode(const amp_t* __restrict__ state, const index_t* __restrict__ places
     }
     const int exponent = scale_exponent(square, rescued);
     if (lane == 0 && part == 0) records[column] = {0, 0, expected_re, expected_im, 0, 0, exponent, 0};
-    const bool usable = exponent < kUnusable;
-    const Power power(usable ? scheme.column_bits - exponent : 0);
     const unsigned row = (column & ~63u) | operand_row((int)column & 63);
+    if (kParts > 1) __syncthreads();  // both warps of a column have summed it
 #pragma unroll 1
     for (int block = part; block < kBlocks; block += kParts) {
-        Entries entries;
-#pragma unroll
-        for (int i = 0; i < 4; ++i) {
-            const amp_t amp = *reinterpret_cast<const amp_t*>(mine + block * kDepth + 32 * i);
-            entries.set(i, usable ? power(amp.x) : 0.0, usable ? power(amp.y) : 0.0);
-        }
-        const unsigned at = (block * columns.row_stride + row) * kDepth + word_offset((int)row, lane);
-        write_residues(entries, operand, at, columns.plane_bytes, scheme);
+        double2* const rows = tile + warp * kStride + block * kDepth;
+        make_integers(rows, exponent, scheme);
+        const unsigned at = (block * columns.row_stride + row) * kDepth;
+        write_residues(reinterpret_cast<const uint4*>(rows), lane_words, operand, at, (int)row, columns.plane_bytes, scheme);
     }
 }

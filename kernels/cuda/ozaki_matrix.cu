@@ -12,13 +12,15 @@ ozaki_matrix(const double2* __restrict__ matrix, signed char* __restrict__ opera
     const int blocks = size / kDepth, block = (int)(number % blocks);
     const index_t row = number / blocks;
     const Power power(scheme.matrix_bits - scheme.matrix_exponent);
-    Entries entries;
+    __shared__ uint4 slots[8][kDepth];
+    __shared__ int lane_words[kLaneWords];
+    fill_lane_words(lane_words, scheme);
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
         const double2 u = matrix[row * size + block * kDepth + 32 * i + lane];
-        entries.set(i, power(u.x), power(u.y));
+        slots[threadIdx.x >> 5][32 * i + lane] = integers(power(u.x), power(u.y));
     }
+    __syncthreads();
     const unsigned plane_bytes = (unsigned)size * size;  // below 2^32 with all 34 planes of 2^13 rows
-    const unsigned at = (block * (unsigned)size + (unsigned)row) * kDepth + word_offset((int)row, lane);
-    write_residues(entries, operand, at, plane_bytes, scheme);
+    write_residues(slots[threadIdx.x >> 5], lane_words, operand, (block * (unsigned)size + (unsigned)row) * kDepth, (int)row, plane_bytes, scheme);
 }

@@ -2,7 +2,7 @@
 // Arrays     state, row_offset, column_offset, records as in ozaki_scale.cu; operand int8 [plane][K / 128][row_stride][128], as ozaki.cuh
 //            says; places uint64: (offset in the state, place in a tile) of 256 threads, then of kGatherSteps iterations
 // Launch     one block of 256 threads per kGatherColumns columns and 128 rows, columns fastest
-// Work       16 B read and 2 B a modulus written an amplitude; about 13 integer operations an amplitude and modulus: bound by them
+// Work       16 B read and 2 B a modulus written an amplitude; about 10 instructions an amplitude and modulus: bound by both
 // Exactness  amplitudes are rounded once, to integers; residues are exact
 #include "ozaki.cuh"
 
@@ -11,7 +11,9 @@ ozaki_residues(const amp_t* __restrict__ state, const index_t* __restrict__ plac
                const index_t* __restrict__ row_offset, const ColumnRecord* __restrict__ records, signed char* __restrict__ operand,
                const __grid_constant__ Columns columns, const __grid_constant__ Scheme scheme) {
     __shared__ __align__(16) double2 tile[kGatherColumns * (kDepth + 1)];  // [column][row], one row of padding a column
-    const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
+    __shared__ int lane_words[kLaneWords];
+    fill_lane_words(lane_words, scheme);
+    const int warp = threadIdx.x >> 5;
     const unsigned groups = (unsigned)(columns.num_columns / kGatherColumns);
     const index_t first = (index_t)(blockIdx.x % groups) * kGatherColumns;
     const int block = (int)(blockIdx.x / groups);
@@ -29,17 +31,10 @@ ozaki_residues(const amp_t* __restrict__ state, const index_t* __restrict__ plac
 #pragma unroll 1
     for (int c = warp; c < kGatherColumns; c += 8) {
         const index_t column = first + c;
-        const int exponent = __ldg(&records[column].exponent);
-        const bool usable = exponent < kUnusable;
-        const Power power(usable ? scheme.column_bits - exponent : 0);
-        Entries entries;
-#pragma unroll
-        for (int i = 0; i < 4; ++i) {
-            const amp_t amp = *reinterpret_cast<const amp_t*>(tile + c * (kDepth + 1) + 32 * i + lane);
-            entries.set(i, usable ? power(amp.x) : 0.0, usable ? power(amp.y) : 0.0);
-        }
+        double2* const rows = tile + c * (kDepth + 1);
+        make_integers(rows, __ldg(&records[column].exponent), scheme);
         const unsigned row = ((unsigned)column & ~63u) | operand_row((int)column & 63);
-        const unsigned at = (block * columns.row_stride + row) * kDepth + word_offset((int)row, lane);
-        write_residues(entries, operand, at, columns.plane_bytes, scheme);
+        const unsigned at = (block * columns.row_stride + row) * kDepth;
+        write_residues(reinterpret_cast<const uint4*>(rows), lane_words, operand, at, (int)row, columns.plane_bytes, scheme);
     }
 }

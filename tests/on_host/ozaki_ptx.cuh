@@ -26,7 +26,8 @@ inline int dot(unsigned a, unsigned b, int c) {
     return c;
 }
 
-inline void mma(int (&c)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {
+template <class Dot>
+inline void mma_by(int (&c)[4], const unsigned (&a)[4], unsigned b0, unsigned b1, Dot dot) {
     const unsigned kept[4] = {a[0], a[1], a[2], a[3]};
     const Lane* all = show({kept, b0, b1, 0});
     const int lane = threadIdx.x % 32;
@@ -41,6 +42,11 @@ inline void mma(int (&c)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {
     }
     __syncwarp();  // others have read `kept`
     for (int e = 0; e < 4; ++e) c[e] = sums[e];
+}
+inline void mma(int (&c)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) { mma_by(c, a, b0, b1, dot); }
+inline void mma_bytes(int (&d)[4], const unsigned (&a)[4], int b0, int b1, const int (&c)[4]) {
+    std::copy(c, c + 4, d);
+    mma_by(d, a, (unsigned)b0, (unsigned)b1, dp4a_us);
 }
 
 inline unsigned to_tf32(float value) { return ((unsigned)__float_as_int(value) + 0x1000u) & ~0x1FFFu; }
