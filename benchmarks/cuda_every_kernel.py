@@ -83,6 +83,15 @@ def blocks(engine, precision, widths):
         judge(f"dense block of {k}", engine.vector(state), apply(random_vector(n, 1), op, n), precision)
 
 
+def library_block(engine, precision, k=7):
+    """A dense matrix on a state too small for the kernels of tensor cores: gather, library product, scatter."""
+    targets = tuple(range(k, 0, -1))
+    op = Op(Kind.UNITARY, targets, haar(1 << k, k))
+    state = engine.load(random_vector(k + 1, 1), precision)
+    engine.run_step(state, DenseBlock(op))
+    judge(f"library block of {k}", engine.vector(state), apply(random_vector(k + 1, 1), op, k + 1), precision)
+
+
 def transforms(engine, n=14):
     """Hadamard passes in both precisions, and by TF32 tensor cores."""
     qubits = (0, 3, 4, 11)
@@ -239,6 +248,8 @@ def main():
         reading(engine, precision)
         stacks(engine, precision)
     transforms(engine)
+    library_block(engine, "double")
+    library_block(engine, "single")
     blocks(engine, "double", (3, 4, 5, 6, 7) if fast else range(3, 11))
     blocks(engine, "single", (6,) if fast else (6, 8))
     emulated(engine, fast)

@@ -99,7 +99,7 @@ def measure(engine: Any) -> dict[str, Any]:
         "int8_ops_per_s": int8_rate(engine),
         "mix_seconds": max(of_mixes, 0.0) / tile_work(mixing.ops).mixes,
         "blocks": block_times(engine, qubits),
-        "launch_seconds": least_seconds(engine, [partial(engine.run_step, tiny, nothing)], QUICK_REPEATS)[0],
+        "launch_seconds": seconds_in_turn(engine, [partial(engine.run_step, tiny, nothing)], QUICK_REPEATS)[0],
     }
 
 
@@ -143,7 +143,7 @@ def compile_blocks(engine: Any) -> None:
 
 
 def block_times(engine: Any, most_qubits: int) -> list[tuple[int, int, int, float]]:
-    """Least seconds of blocks alone: (qubits of the matrix, moduli or 0, qubits of the state, seconds), ascending."""
+    """Seconds of blocks alone: (qubits of the matrix, moduli or 0, qubits of the state, seconds), ascending."""
     widths = [most_qubits - 2 * number for number in range(MEASURED_WIDTHS)]
     blocks: dict[tuple[int, int], DenseBlock | EmulatedBlock] = {}
     for k in MEASURED_QUBITS:
@@ -155,7 +155,7 @@ def block_times(engine: Any, most_qubits: int) -> list[tuple[int, int, int, floa
     for n in widths:
         state = filled(engine, n, "double")
         actions = [partial(_run_block, engine, block, state) for block in blocks.values()]
-        seconds = least_seconds(engine, actions, REPEATS if n == most_qubits else QUICK_REPEATS)
+        seconds = seconds_in_turn(engine, actions, REPEATS if n == most_qubits else QUICK_REPEATS)
         found += [(*which, n, each) for which, each in zip(blocks, seconds, strict=True)]
     engine.forget()
     return sorted(found)
@@ -214,12 +214,15 @@ def event_seconds(engine: Any, action: Callable[[], object], repeats: int = REPE
     return float(np.median([clock(engine.cupy, action).seconds for _ in range(repeats)]))
 
 
-def least_seconds(engine: Any, actions: Sequence[Callable[[], object]], repeats: int) -> list[float]:
-    """Least seconds of each action on an idle GPU by device events, in turn; the host's count where a GPU waits."""
+def seconds_in_turn(engine: Any, actions: Sequence[Callable[[], object]], repeats: int) -> list[float]:
+    """Median seconds of each action on an idle GPU by device events, in turn; the host's count where a GPU waits.
+
+    Not the least: what the host bounds varies, and of two actions the one with more launches varies more.
+    """
     for action in actions:
         action()
     clocks = [[clock(engine.cupy, action).seconds for action in actions] for _ in range(repeats)]
-    return [min(column) for column in zip(*clocks, strict=True)]
+    return [float(np.median(column)) for column in zip(*clocks, strict=True)]
 
 
 def pass_seconds(engine: Any, state: Any) -> float:

@@ -5,9 +5,11 @@ In: a tile pass's qubits and ops. Out: functions that launch it on a state. It d
 
 from __future__ import annotations
 
+import atexit
 import os
 import queue
 import threading
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -40,15 +42,20 @@ MAX_WAITING = 256  # structures that wait for the compiler
 
 
 class Compiler:
-    """Compiles generated sources on a few threads of their own; a program that ends does not wait for them."""
+    """Compiles generated sources on a few threads of their own.
+
+    A program that ends waits for what is being compiled at that moment, no more: NVRTC would crash under it.
+    """
 
     def __init__(self, architecture: int) -> None:
         self.architecture = architecture
         self.code: dict[tuple[str, str], bytes | None] = {}  # None: compiling, or refused by the compiler
         self.runs: dict[tuple[str, str], int] = {}
         self._functions: dict[tuple[str, str], Any] = {}
-        self._queue: queue.Queue[tuple[str, str]] = queue.Queue()
-        self._threads = 0
+        self._queue: queue.Queue[tuple[str, str] | None] = queue.Queue()  # None: end
+        self._threads: list[threading.Thread] = []
+        self._ended = False
+        COMPILERS.add(self)
 
     def function(self, source: str, precision: str, pays: bool) -> Any | None:
         """The kernel if it is ready. ``pays``: have it compiled if it is not, at once where the disk has it."""
@@ -72,25 +79,45 @@ class Compiler:
         """Returns when everything submitted is compiled."""
         self._queue.join()
 
+    def end(self) -> None:
+        """Compiles no more, and returns when what is being compiled is done."""
+        self._ended = True
+        for _ in self._threads:
+            self._queue.put(None)
+        for thread in self._threads:
+            thread.join()
+
     def _options(self, precision: str) -> tuple[str, ...]:
         return jit.options(jit.STRAIGHT, cuda_straight.instance(self.architecture, precision), self.architecture)
 
     def _submit(self, key: tuple[str, str]) -> None:
         self.code[key] = None
         self._queue.put(key)
-        if self._threads < max((os.cpu_count() or 2) // 2, 1):
-            self._threads += 1
-            threading.Thread(target=self._work, daemon=True).start()
+        if len(self._threads) < max((os.cpu_count() or 2) // 2, 1) and not self._ended:
+            self._threads.append(threading.Thread(target=self._work, daemon=True))
+            self._threads[-1].start()
 
     def _work(self) -> None:
         while True:
             key = self._queue.get()
             try:
-                self.code[key] = jit.cubin("tile_straight", key[0], self._options(key[1]))
+                if key is None:
+                    return
+                if not self._ended:
+                    self.code[key] = jit.cubin("tile_straight", key[0], self._options(key[1]))
             except EngineError:
                 continue  # the interpreter stays; tests compile what the writer can write
             finally:
                 self._queue.task_done()
+
+
+COMPILERS: weakref.WeakSet[Compiler] = weakref.WeakSet()
+
+
+@atexit.register
+def _end_all() -> None:
+    for compiler in list(COMPILERS):
+        compiler.end()
 
 
 def tile_launch(engine: Any, state: Any, tile: Tile, ops: Sequence[Op]) -> Callable[[Any], None]:

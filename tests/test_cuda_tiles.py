@@ -64,3 +64,19 @@ def test_a_source_that_does_not_compile_leaves_the_interpreter(compiled):
     compiler.function("right", "double", pays=True)
     compiler.finish()
     assert compiler.function("right", "double", pays=True) is not None
+
+
+def test_the_end_waits_for_what_is_being_compiled_alone(compiled, monkeypatch):
+    gate = compiled.pop()
+    monkeypatch.setattr(cuda_tiles.os, "cpu_count", lambda: 2)
+    compiler = cuda_tiles.Compiler(90)
+    for source in ("first", "second", "third"):
+        compiler.function(source, "double", pays=True)
+    threading.Timer(0.2, gate.set).start()
+    while compiler._queue.qsize() > 2:  # until the only thread has the first
+        pass
+    compiler.end()
+    assert compiled == ["first"]
+    assert not any(thread.is_alive() for thread in compiler._threads)
+    assert compiler.function("first", "double", pays=True) is not None
+    assert compiler.function("late", "double", pays=True) is None
