@@ -41,22 +41,22 @@ class Line:
 
 
 CIRCUITS = {
-    ("hadamard", False): Line(30, 28.2),
-    ("hadamard", True): Line(6, 4.34),
-    ("hadamard_rz_10", False): Line(32, 28.7),
-    ("qft", False): Line(45, 34.7),
-    ("random_20", False): Line(140, 177),
-    ("trotter_10", False): Line(80, 110),
-    ("efficient_su2", False): Line(45, 52.7),
-    ("quantum_volume", False): Line(260, 298),
+    ("hadamard", False): Line(30, 28.6),
+    ("hadamard", True): Line(6, 3.87),
+    ("hadamard_rz_10", False): Line(32, 29.5),
+    ("qft", False): Line(45, 35.4),
+    ("random_20", False): Line(140, 162),
+    ("trotter_10", False): Line(80, 98.4),
+    ("efficient_su2", False): Line(45, 50.3),
+    ("quantum_volume", False): Line(260, 246),
 }
 BLOCKS = {
-    5: Line(1.3, 1.37),
-    6: Line(1.8, 1.73),
-    7: Line(3.0, 2.55),
-    8: Line(5.5, 4.77),
-    9: Line(10.5, 9.39),
-    10: Line(20, 19.3),
+    5: Line(1.3, 1.12),
+    6: Line(1.8, 1.35),
+    7: Line(3.0, 2.48),
+    8: Line(5.5, 4.74),
+    9: Line(10.5, 9.35),
+    10: Line(20, 19.7),
 }
 TESTS = " ".join(f"tests/test_{name}.py" for name in ("cuda", "engines", "cuda_ozaki", "founding"))
 # part: (seconds at most, arguments after the interpreter; {data} is the folder, {out} the part's JSON file, {workers}
