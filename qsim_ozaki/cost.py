@@ -134,7 +134,7 @@ class Extent:
     """How much of a state a pass works on.
 
     Attributes:
-        read: amplitudes that are read.
+        read: amplitudes that are read from memory; what is zeroed before comes from the cache.
         worked: amplitudes of tiles that hold more than zeros: they are computed and written.
         fresh_bytes: pages first touched.
     """
@@ -190,10 +190,10 @@ class Footprint:
         inner = (page // size).bit_length() - 1
         above = (in_use >> inner).bit_count()  # qubits that choose a page
         tile_above = (tile >> inner).bit_count()
-        before, after = self.pages, 1 << min(above, tile_above + min(outside, self.support))
-        self.pages = max(before, after)
+        before, written = self.pages, 1 << min(above, tile_above + min(outside, self.support))
         looked_at = before << (tile & ~self.live >> inner << inner).bit_count()  # a tile is read whole or not at all
-        return Extent(min(read, float(looked_at * page // size)), worked, float((self.pages - before) * page))
+        self.pages = max(before, written, min(looked_at, 1 << above))  # what is read of used memory is zeroed first
+        return Extent(min(read, float(before * page // size)), worked, float((self.pages - before) * page))
 
     def swap(self, swaps: Iterable[tuple[int, int]]) -> None:
         """The qubits of each pair change places."""

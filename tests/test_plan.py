@@ -150,7 +150,7 @@ def test_a_footprint_never_says_less_than_there_is(rng):
 def test_what_is_touched_is_counted_once():
     used = Footprint(20, "double", live=0b111, support=3, pages=0)  # 8 pages of 2**17 amplitudes
     assert used.extent(0) == Extent(0, 8, PAGE_BYTES)
-    assert used.extent((1 << 18) - 1) == Extent(2**18, 2**18, PAGE_BYTES)
+    assert used.extent((1 << 18) - 1) == Extent(2**17, 2**18, PAGE_BYTES)  # the second page is zeroed first
     used.mix(1 << 19, 1)
     assert used.extent(0b111) == Extent(2**4, 2**4, 0)
     used.pages = None
