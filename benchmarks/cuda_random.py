@@ -2,7 +2,8 @@
 
 usage: cuda_random.py [COUNT [MAX_QUBITS [SECONDS]]]
 Most circuits have 10 to 20 qubits, every 25th MAX_QUBITS or up to 2 fewer. Every sixth runs as straight-line kernels,
-compiled while others run; the rest as the engine chooses. Prints how far it is, the worst distance ||cuda - cpu|| and
+compiled while others run; the rest as the engine chooses. Every fourth starts from |0...0>, on memory full of an
+earlier state's numbers; the others from a random state. Prints how far it is, the worst distance ||cuda - cpu|| and
 how many circuits it did where SECONDS (default: no limit) are over; fails above 1e-12.
 """
 
@@ -70,16 +71,18 @@ def draw(number, widest, devices):
     else:
         n = int(rng.integers(cuda_tiles.REPEAT_QUBITS if straight else 10, 21))
     ops = [gate(rng, n, 5 if straight else 7) for _ in range(int(rng.integers(10, 30 if wide else 60)))]
-    options = PlanOptions(restore_order=number % 5 == 0)  # else passes move qubits
+    # where the order need not be restored, passes move qubits
+    options = PlanOptions(restore_order=number % 5 == 0, from_zero=number % 4 == 3)
     return Circuit(number, n, straight, *(plan(ops, n, device, options) for device in devices))
 
 
 def apart(gpu, cpu, circuit):
-    """||cuda - cpu|| from the same random state, drawn and compared on the device."""
+    """||cuda - cpu|| from |0...0>, or from the same random state, drawn and compared on the device."""
     cupy = gpu.cupy
     state = gpu.allocate(circuit.num_qubits, "double")
     fill(cupy, state.amps, circuit.number)
-    host = cpu.load(state.amps.get(), "double")
+    from_zero = circuit.on_gpu.options.from_zero
+    host = cpu.allocate(circuit.num_qubits, "double") if from_zero else cpu.load(state.amps.get(), "double")
     run_steps(gpu, state, circuit.on_gpu.steps)
     run_steps(cpu, host, circuit.on_cpu.steps)
     place = [circuit.on_gpu.final_position[qubit] for qubit in np.argsort(circuit.on_cpu.final_position)]
