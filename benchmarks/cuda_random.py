@@ -16,6 +16,7 @@ import numpy as np
 
 from qsim_ozaki import cuda, cuda_tiles
 from qsim_ozaki.bench_gpu import distance, fill, run_steps
+from qsim_ozaki.calibrate_ops import random_unitary
 from qsim_ozaki.engine import select
 from qsim_ozaki.ops import EMPTY, Kind, Op
 from qsim_ozaki.plan import Plan, PlanOptions, plan
@@ -35,11 +36,6 @@ class Circuit:
     on_cpu: Plan
 
 
-def unitary(rng, size):
-    """A random unitary matrix."""
-    return np.linalg.qr(rng.normal(size=(size, size)) + 1j * rng.normal(size=(size, size)))[0]
-
-
 def gate(rng, n, kinds):
     """One random op of the first ``kinds`` kinds: 5 of them have straight-line kernels."""
     kind = rng.integers(kinds)
@@ -47,9 +43,9 @@ def gate(rng, n, kinds):
     if kind == 0:
         return Op(Kind.HADAMARD, tuple(qubits[: rng.integers(1, 4)]), EMPTY)
     if kind == 1:
-        return Op(Kind.UNITARY, (qubits[0],), unitary(rng, 2), tuple(qubits[1 : 1 + rng.integers(3)]), 0)
+        return Op(Kind.UNITARY, (qubits[0],), random_unitary(rng, 2), tuple(qubits[1 : 1 + rng.integers(3)]), 0)
     if kind == 2:
-        return Op(Kind.UNITARY, tuple(qubits[:2]), unitary(rng, 4))
+        return Op(Kind.UNITARY, tuple(qubits[:2]), random_unitary(rng, 4))
     if kind == 3:
         k = int(rng.integers(1, 4))
         return Op(Kind.DIAGONAL, tuple(qubits[:k]), np.exp(1j * rng.uniform(0, 2 * np.pi, 1 << k)))
@@ -59,7 +55,7 @@ def gate(rng, n, kinds):
         k = int(rng.integers(2, 4))
         return Op(Kind.PERMUTATION, tuple(qubits[:k]), np.ones(1 << k, complex), permutation=rng.permutation(1 << k))
     k = int(rng.integers(3, 6))
-    return Op(Kind.UNITARY, tuple(qubits[:k]), unitary(rng, 1 << k))
+    return Op(Kind.UNITARY, tuple(qubits[:k]), random_unitary(rng, 1 << k))
 
 
 def draw(number, widest, devices):

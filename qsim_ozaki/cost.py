@@ -176,6 +176,10 @@ class Footprint:
         outside = [q for q in range(self.num_qubits) if not (self.live | tile) >> q & 1]
         return tuple(q for q in outside if not self.ones >> q & 1), tuple(q for q in outside if self.ones >> q & 1)
 
+    def fresh_qubits(self, tile: int) -> tuple[int, ...]:
+        """The qubits of ``tile`` that are |0>."""
+        return tuple(q for q in range(self.num_qubits) if (tile & ~self.live & ~self.ones) >> q & 1)
+
     def extent(self, tile: int) -> Extent:
         """What a pass with ``tile`` works on; its pages count as touched from here on."""
         in_use = self.live | tile

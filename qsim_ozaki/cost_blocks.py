@@ -41,9 +41,12 @@ def predict_pass(ops: OpList, extent: Extent, num_qubits: int, precision: str, d
     """
     if not device.mixes_per_s or not tile_work(ops).wide:
         return predict_tile(ops, extent, num_qubits, precision, device)
-    wide = [op for op in ops if op.kind is Kind.UNITARY and len(op.targets) > 2]
-    others = [op for op in ops if not (op.kind is Kind.UNITARY and len(op.targets) > 2)]
-    parts = [predict_matrix(op, extent, num_qubits, precision, device) for op in wide]
+    parts, others = [], []
+    for op in ops:
+        if op.kind is Kind.UNITARY and len(op.targets) > 2:
+            parts.append(predict_matrix(op, extent, num_qubits, precision, device))
+        else:
+            others.append(op)
     if others:
         parts.append(predict_tile(others, extent, num_qubits, precision, device))
     return total(parts)

@@ -17,6 +17,7 @@ import numpy as np
 
 from qsim_ozaki import cuda_dense, cuda_straight, cuda_straight_program, jit
 from qsim_ozaki.cuda_layout import GENERATED, SHAPES, Tile
+from qsim_ozaki.cuda_lower import mask_of
 from qsim_ozaki.cuda_program import TileProgram, compile_tile
 from qsim_ozaki.errors import EngineError
 from qsim_ozaki.ops import Op
@@ -184,8 +185,8 @@ def _interpreter(engine: Any, program: TileProgram, precision: str) -> Callable[
     shape = SHAPES[precision]
     words, tables = _upload(engine.cupy, program)
     geometry = np.zeros(1, GEOMETRY)
-    geometry["num_tiles"], geometry["tile_mask"] = program.num_tiles, sum(1 << q for q in program.tile)
-    geometry["fresh"] = sum(1 << q for q in program.fresh_qubits)
+    geometry["num_tiles"], geometry["tile_mask"] = program.num_tiles, mask_of(program.tile)
+    geometry["fresh"] = mask_of(program.fresh_qubits)
     geometry["load_layout"], geometry["first_op"] = program.load_layout, program.first_op
     geometry["scale"] = program.scale
     geometry["runs"] = cuda_dense.runs_record([*program.tile, *program.zero_qubits])

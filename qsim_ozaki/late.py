@@ -13,15 +13,14 @@ from qsim_ozaki.op_list import OpList
 # How many qubits are |0> still at the end of each part but the last. The last that come cost most: a part with one
 # fewer doubles the state; with more at a time, less can be done before.
 WAYS = ((9, 6, 3), (8, 6, 4, 2))
+FEWEST = min(min(way) for way in WAYS)
 SECONDS_PER_OP = 5e-6  # of planning one more way (EPYC 9004, 2026-11)
 LEAST_SHARE = 0.03  # of the operators that a few qubits can do early, below which no way is looked for
 
 
 def share(ops: OpList, num_qubits: int, line_qubits: int) -> float:
     """The share of ``ops`` that can act before the last two qubits change."""
-    late = _late(ops, num_qubits, line_qubits)[: min(min(way) for way in WAYS)]
-    early, _ = ops.native.split_live(_all_but(late, num_qubits))
-    return len(early) / max(len(ops), 1)
+    return _share(ops, num_qubits, _late(ops, num_qubits, line_qubits, FEWEST))
 
 
 def parts(ops: OpList, num_qubits: int, line_qubits: int, seconds: float) -> list[list[OpList]]:
@@ -33,18 +32,23 @@ def parts(ops: OpList, num_qubits: int, line_qubits: int, seconds: float) -> lis
         line_qubits: the lowest qubits, which every pass works on: they are never late.
         seconds: predicted for ``ops`` in one part.
     """
-    early = share(ops, num_qubits, line_qubits)
+    late = _late(ops, num_qubits, line_qubits, max(max(way) for way in WAYS))
+    early = _share(ops, num_qubits, late[:FEWEST])
     if early < LEAST_SHARE or seconds * early <= len(WAYS) * SECONDS_PER_OP * len(ops):
         return []
-    late = _late(ops, num_qubits, line_qubits)
     return [_split(ops, [_all_but(late[:count], num_qubits) for count in way]) for way in WAYS]
 
 
-def _late(ops: OpList, num_qubits: int, line_qubits: int) -> list[int]:
-    """Qubits, that which comes last first."""
-    count = min(max(max(way) for way in WAYS), num_qubits - line_qubits - 1)
+def _late(ops: OpList, num_qubits: int, line_qubits: int, most: int) -> list[int]:
+    """Up to ``most`` qubits, that which comes last first."""
+    count = min(most, num_qubits - line_qubits - 1)
     late: list[int] = ops.native.late_qubits((1 << num_qubits) - (1 << line_qubits), count)
     return late
+
+
+def _share(ops: OpList, num_qubits: int, late: Sequence[int]) -> float:
+    early, _ = ops.native.split_live(_all_but(late, num_qubits))
+    return len(early) / max(len(ops), 1)
 
 
 def _split(ops: OpList, live: Sequence[int]) -> list[OpList]:

@@ -341,7 +341,7 @@ class _Passes:
             return
         tile = self.filled(tile)
         zeros, ones = self.used.fixed_qubits(tile)
-        fresh = tuple(q for q in range(self.used.num_qubits) if (tile & ~self.used.live & ~self.used.ones) >> q & 1)
+        fresh = self.used.fresh_qubits(tile)
         prediction = self.predict(tile, ops)
         if not zeros and not ones and not fresh and not swaps and ops.native.only_hadamards():
             targets = tuple(sorted(op.targets[0] for op in ops))

@@ -218,7 +218,8 @@ RULES = {
     "cuda_product": ({"cuda_dense", "cuda_layout", "ops", "errors"}, {"numpy"}),
     "cuda_dense": ({"cuda_program", "jit", "ops"}, {"numpy"}),
     "cuda_tiles": (
-        {"cuda_straight", "cuda_straight_program", "cuda_program", "cuda_layout", "cuda_dense", "jit", "ops", "errors"},
+        {"cuda_straight", "cuda_straight_program", "cuda_program", "cuda_layout", "cuda_lower", "cuda_dense"}
+        | {"jit", "ops", "errors"},
         {"numpy"},
     ),
     "cuda_straight": (

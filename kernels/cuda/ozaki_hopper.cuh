@@ -73,3 +73,16 @@ __device__ __forceinline__ unsigned aligned_address(const void* shared) { return
 
 // Rows of 128 swizzled bytes, groups of 8 rows 1024 bytes apart.
 __device__ __forceinline__ index_t descriptor(unsigned at) { return (index_t)(at >> 4) | 1ull << 16 | 64ull << 32 | 1ull << 62; }
+
+// Operands of an instruction that sums in registers: c[at] to c[at + 15], and four times as many.
+#define QSIM_SUMS_16(c, at)                                                                                            \
+    "+r"(c[at]), "+r"(c[at + 1]), "+r"(c[at + 2]), "+r"(c[at + 3]), "+r"(c[at + 4]), "+r"(c[at + 5]), "+r"(c[at + 6]), \
+        "+r"(c[at + 7]), "+r"(c[at + 8]), "+r"(c[at + 9]), "+r"(c[at + 10]), "+r"(c[at + 11]), "+r"(c[at + 12]),       \
+        "+r"(c[at + 13]), "+r"(c[at + 14]), "+r"(c[at + 15])
+#define QSIM_SUMS_64(c, at) QSIM_SUMS_16(c, at), QSIM_SUMS_16(c, at + 16), QSIM_SUMS_16(c, at + 32), QSIM_SUMS_16(c, at + 48)
+// Their names in its text: the first 64.
+#define QSIM_NAMES_64                                                \
+    "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,"         \
+    "%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31," \
+    "%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47," \
+    "%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63"
