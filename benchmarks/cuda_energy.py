@@ -1,8 +1,9 @@
 """Energy and rate of single activities of a GPU: what a tile pass is made of, one kernel each.
 
-usage: cuda_energy.py [SECONDS]   (of each activity, 0.5 if not given)
+usage: cuda_energy.py [SECONDS]   (of each activity, 2 if not given)
 
 Energy is NVML's counter over runs one after another, less what the idle card takes; the clock is that of the last run.
+The counter is coarse: half a second is too short to tell activities apart that differ by a third.
 """
 
 import ctypes
@@ -144,7 +145,7 @@ class Meter:
 
 def main():
     """Prints a line an activity."""
-    seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 0.5
+    seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 2.0
     meter, wait = Meter(), cp.cuda.Device().synchronize
     start, joules = time.perf_counter(), meter.joules()
     time.sleep(1)
