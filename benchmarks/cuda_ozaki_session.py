@@ -275,14 +275,14 @@ def choices(engine, state, op, device):
 
 
 def in_turn(engine, state, steps):
-    """Least seconds of each step alone on an idle GPU, one after the other several times."""
+    """Median seconds of each step alone on an idle GPU, one after the other several times."""
     clock, times = timer(engine), {name: [] for name in steps}
     for step in steps.values():
         engine.run_step(state, step)
-    for _ in range(9 if state.num_qubits <= 22 else 3):
+    for _ in range(25 if state.num_qubits <= 24 else 5):
         for name, step in steps.items():
             times[name].append(clock(partial(engine.run_step, state, step)))
-    return {name: min(values) for name, values in times.items()}
+    return {name: float(np.median(values)) for name, values in times.items()}
 
 
 def hadamard(engine, lines):

@@ -18,11 +18,10 @@ from qsim_ozaki import jit
 from qsim_ozaki.calibrate_ops import NOTHING, fourier, mixing_layers, rotations
 from qsim_ozaki.cost import Device, tile_work
 from qsim_ozaki.cuda_layout import SHAPES
-from qsim_ozaki.cuda_ozaki import EmulatedBlock
 from qsim_ozaki.cuda_ozaki_pipeline import pipeline
 from qsim_ozaki.cuda_ozaki_tables import ROW_BITS
 from qsim_ozaki.cuda_tiles import INSTANCES, REPEAT_QUBITS
-from qsim_ozaki.ops import DenseBlock, Kind, Op, Prepare, Step, TilePass
+from qsim_ozaki.ops import DenseBlock, Kind, Op, Path, Prepare, Step, TilePass
 
 LARGE_BYTES = 1 << 30  # several times any L2
 ROTATION_LAYERS, SWEEPS_PER_LAYER = 8, 4  # on 12 tile qubits: three rotations to a sweep, as the cost model counts
@@ -145,27 +144,19 @@ def compile_blocks(engine: Any) -> None:
 def block_times(engine: Any, most_qubits: int) -> list[tuple[int, int, int, float]]:
     """Seconds of blocks alone: (qubits of the matrix, moduli or 0, qubits of the state, seconds), ascending."""
     widths = [most_qubits - 2 * number for number in range(MEASURED_WIDTHS)]
-    blocks: dict[tuple[int, int], DenseBlock | EmulatedBlock] = {}
+    blocks: dict[tuple[int, int], DenseBlock] = {}
     for k in MEASURED_QUBITS:
         op = Op(Kind.UNITARY, tuple(range(widths[-1] - k, widths[-1])), fourier(k))
+        blocks |= {(k, moduli): DenseBlock(op, Path.OZAKI, moduli) for moduli in MEASURED_MODULI[1:]}
         blocks[k, 0] = DenseBlock(op)
-        for moduli in MEASURED_MODULI[1:]:
-            blocks[k, moduli] = EmulatedBlock(engine, op.data, op.targets, {}, moduli)
     found = []
     for n in widths:
         state = filled(engine, n, "double")
-        actions = [partial(_run_block, engine, block, state) for block in blocks.values()]
+        actions = [partial(engine.run_step, state, block) for block in blocks.values()]
         seconds = seconds_in_turn(engine, actions, REPEATS if n == most_qubits else QUICK_REPEATS)
         found += [(*which, n, each) for which, each in zip(blocks, seconds, strict=True)]
     engine.forget()
     return sorted(found)
-
-
-def _run_block(engine: Any, block: DenseBlock | EmulatedBlock, state: Any) -> None:
-    if isinstance(block, DenseBlock):
-        engine.run_step(state, block)
-    else:
-        block.run(state.amps, INSTANCES["double"])
 
 
 def step_seconds(engine: Any, state: Any, step: Step) -> float:
