@@ -30,7 +30,7 @@ class Shape:
 
 
 # Of the interpreter.
-SHAPES = {"double": Shape(12, 4, 3, 16, 2.0**-500), "single": Shape(13, 5, 4, 8, 2.0**-50)}
+SHAPES = {"double": Shape(12, 4, 3, 16, 2.0**-500), "single": Shape(13, 5, 4, 8, 2.0**-80)}
 # Of generated kernels: 32 amplitudes a thread would make complex64 code twice as long, beyond the instruction cache.
 GENERATED = {"double": SHAPES["double"], "single": replace(SHAPES["single"], register_qubits=4)}
 

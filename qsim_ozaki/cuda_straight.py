@@ -23,10 +23,10 @@ from qsim_ozaki.ops import Op
 
 # Bytes of shared memory for each block: two blocks in 164 or 228 KiB, one in 100 KiB; the system takes 1 KiB a block.
 ROOM = {80: 82944, 86: 101376, 89: 101376, 90: 115712, 100: 115712, 120: 101376}
-STATIC_BYTES = 64  # of the frame's own variables
+STATIC_BYTES = 128  # of the frame's own variables, to the next line
 # A longer pass is slower for each instruction (16 bytes each, in a cache of 128 KiB), a pass more costs as much (H200);
 # complex64, with half the registers, would spill beyond.
-MAX_INSTRUCTIONS = {"double": 9000, "single": 6500}
+MAX_INSTRUCTIONS = {"double": 9000, "single": 8500}
 KINDS = ("hadamard", "rotate", "flip", "matrix")  # on one or two qubits
 
 
@@ -93,7 +93,6 @@ def arguments(program: StraightProgram, precision: str) -> NDArray[Any]:
             ("stride_in", "u8", k),
             ("stride_out", "u8", k),
             ("mask", "u8", max(len(program.masks), 1)),
-            ("fresh", "u8"),
             ("scale", "f8"),
             ("runs", RUNS),
             ("value", "f8" if precision == "double" else "f4", max(len(program.values), 1)),
@@ -102,7 +101,6 @@ def arguments(program: StraightProgram, precision: str) -> NDArray[Any]:
     )
     out = np.zeros(1, kind)
     out["num_tiles"], out["scale"] = program.num_tiles, program.scale
-    out["fresh"] = mask_of(program.fresh_qubits)
     out["stride_in"], out["stride_out"] = program.stride_in, program.stride_out
     out["mask"][0, : len(program.masks)] = program.masks
     out["value"][0, : len(program.values)] = program.values

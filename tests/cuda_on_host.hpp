@@ -31,6 +31,7 @@ inline int2 make_int2(int x, int y) { return {x, y}; }
 struct Index { unsigned x; };
 inline Index threadIdx, blockIdx, gridDim, blockDim;
 alignas(1024) inline char shared[1 << 18];
+inline unsigned __cvta_generic_to_shared(const void* p) { return unsigned((const char*)p - shared); }
 
 // A number of threads that wait for each other.
 struct Meeting {

@@ -28,9 +28,10 @@ REPLACED = (
     (r'asm volatile\("cp\.async\.(commit|wait)_group[^"]*"[^;]*;', ""),
     (
         r'asm volatile\("cp\.async\.c[^;]*?;"[^;]*nothing[^;]*;',
-        "if (nothing) std::memset(shared, 0, sizeof *from); else std::memcpy(shared, from, sizeof *from);",
+        "if (nothing) std::memset(::shared + shared_at, 0, sizeof *from); else "
+        "std::memcpy(::shared + shared_at, from, sizeof *from);",
     ),
-    (r'asm volatile\("cp\.async\.c[^;]*?;"[^;]*;', "std::memcpy(shared, from, sizeof *from);"),
+    (r'asm volatile\("cp\.async\.c[^;]*?;"[^;]*;', "std::memcpy(::shared + shared_at, from, sizeof *from);"),
     (r'asm volatile\("cp\.async\.wait_all;"[^;]*;', ""),
     (r'asm volatile\(\s*"mma\.sync[^;]*;"[^;]*;', "warp_mma(c, a, b);"),
     (r'asm volatile\("" : "\+r"[^;]*;', ""),

@@ -236,10 +236,15 @@ RULES = {
         {"numpy"},
     ),
     "cuda_writer": (
-        {"cuda_cores", "cuda_source", "cuda_straight_program", "cuda_phases", "cuda_program", "cuda_layout"}
-        | {"cuda_schedule", "cuda_pairs", "cuda_lower", "ops"},
+        {"cuda_cores", "cuda_outer", "cuda_operands", "cuda_source", "cuda_straight_program", "cuda_phases"}
+        | {"cuda_program", "cuda_layout", "cuda_schedule", "cuda_pairs", "cuda_lower", "ops"},
         {"numpy"},
     ),
+    "cuda_outer": (
+        {"cuda_operands", "cuda_straight_program", "cuda_phases", "cuda_layout", "cuda_schedule", "cuda_lower"},
+        {"numpy"},
+    ),
+    "cuda_operands": ({"ops"}, {"numpy"}),
     "cuda_straight_program": (set(), {"numpy"}),
     "cuda_cores": ({"cuda_program", "cuda_schedule", "cuda_pairs", "cuda_lower", "ops"}, {"numpy"}),
     "cuda_source": ({"cuda_phases", "cuda_layout", "cuda_schedule"}, set()),

@@ -80,20 +80,23 @@ __device__ __forceinline__ float2 load_amp(const float2* p) {
     return v;
 }
 
-// One amplitude from the state to shared memory without passing through registers.
-__device__ __forceinline__ void copy_async(void* shared, const double2* from) {
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"((unsigned)__cvta_generic_to_shared(shared)), "l"(from) : "memory");
+// One amplitude from the state to an address of shared memory without passing through registers.
+__device__ __forceinline__ void copy_async(unsigned shared_at, const double2* from) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared_at), "l"(from) : "memory");
 }
-__device__ __forceinline__ void copy_async(void* shared, const float2* from) {
-    asm volatile("cp.async.ca.shared.global [%0], [%1], 8;" ::"r"((unsigned)__cvta_generic_to_shared(shared)), "l"(from) : "memory");
+__device__ __forceinline__ void copy_async(unsigned shared_at, const float2* from) {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 8;" ::"r"(shared_at), "l"(from) : "memory");
 }
 // The same, but zeros where `nothing` holds: memory is not read then.
-__device__ __forceinline__ void copy_async_unless(bool nothing, void* shared, const double2* from) {
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"((unsigned)__cvta_generic_to_shared(shared)), "l"(from), "r"(nothing ? 0 : 16) : "memory");
+__device__ __forceinline__ void copy_async_unless(bool nothing, unsigned shared_at, const double2* from) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_at), "l"(from), "r"(nothing ? 0 : 16) : "memory");
 }
-__device__ __forceinline__ void copy_async_unless(bool nothing, void* shared, const float2* from) {
-    asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"((unsigned)__cvta_generic_to_shared(shared)), "l"(from), "r"(nothing ? 0 : 8) : "memory");
+__device__ __forceinline__ void copy_async_unless(bool nothing, unsigned shared_at, const float2* from) {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"(shared_at), "l"(from), "r"(nothing ? 0 : 8) : "memory");
 }
+__device__ __forceinline__ unsigned shared_address(const void* at) { return (unsigned)__cvta_generic_to_shared(at); }
+__device__ __forceinline__ void copy_async(void* shared, const double2* from) { copy_async(shared_address(shared), from); }
+__device__ __forceinline__ void copy_async(void* shared, const float2* from) { copy_async(shared_address(shared), from); }
 
 __device__ __forceinline__ void wait_async() { asm volatile("cp.async.wait_all;" ::: "memory"); }
 

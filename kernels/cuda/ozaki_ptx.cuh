@@ -43,7 +43,6 @@ __device__ __forceinline__ void load_matrices(unsigned (&r)[4], unsigned address
                  : "r"(address));
 }
 
-__device__ __forceinline__ unsigned shared_address(const void* at) { return (unsigned)__cvta_generic_to_shared(at); }
 
 // Copies to shared memory that arrive once their group is waited for: 16 bytes, and 4.
 __device__ __forceinline__ void copy_line(unsigned to, const signed char* from) {

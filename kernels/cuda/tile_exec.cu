@@ -75,7 +75,7 @@ __device__ __forceinline__ void fetch_tile(const amp_t* state, const index_t* pr
     const amp_t* from = state + place.base;
 #pragma unroll
     for (int i = 0; i < kAmps; ++i) {
-        copy_async_unless(((index_t)(from - state) & fresh) != 0, shared + slot_of(mask, place.slot, gray(i)), from);
+        copy_async_unless(((index_t)(from - state) & fresh) != 0, shared_address(shared + slot_of(mask, place.slot, gray(i))), from);
         if (i < kAmps - 1) from = hidden(from + gray_step(program + place.layout, i));
     }
 }

@@ -2,7 +2,7 @@
 // A generated source (cuda_source.py) defines the macros, includes this file and spells out one pass in a struct Body.
 // Macros     QSIM_TILE tile qubits; QSIM_CONSTANTS, QSIM_MASKS sizes of the arguments; QSIM_PHASES bytes of phases of two tiles' numbers;
 //            QSIM_TABLES bytes of tables that outer bits choose from; QSIM_ROOM bytes of shared memory; QSIM_BLOCKS blocks that share
-//            a processor; QSIM_FRESH whether some of the tile's qubits are |0>
+//            a processor; QSIM_FRESH_REGISTERS, QSIM_FRESH_THREADS bits of register and thread numbers at the load whose qubits are |0>
 // Body       In, First layouts of the load and of the first phase; kOffsetIn, kOffsetOut, kRecords, kTables word indices in the tables; kTilePhases;
 //            kScaled; run(a, tile, args), which returns the thread's offset at the store
 // Arrays     state amp_t[2^n] in/out; tables uint64 words: offsets per thread, matrices, phases per thread, records of tile phases;
@@ -26,7 +26,6 @@ struct Args {
     index_t stride_in[kRegisterQubits];   // of the register qubits at the load and at the store
     index_t stride_out[kRegisterQubits];
     index_t mask[QSIM_MASKS];
-    index_t fresh;  // qubits of the tile that are |0>: amplitudes where one reads 1 are 0, whatever memory holds
     double scale;   // product of the factors that rotations left out
     Runs runs;     // the tile's qubits as runs of consecutive positions
     real_t value[QSIM_CONSTANTS];  // operands straight from constant memory: through shared memory they cost its bandwidth
@@ -44,12 +43,15 @@ struct Layout {
     }
 };
 
-// Opaque: else all layouts' slots are computed ahead and held, and the amplitudes are short of registers.
-template <class L>
-__device__ __forceinline__ unsigned slot_of_thread() {
+// Opaque: else what derives from it, all layouts' slots first, is computed ahead and held, and the amplitudes are short of registers.
+__device__ __forceinline__ unsigned own_thread() {
     unsigned thread = threadIdx.x;
     asm volatile("" : "+r"(thread));
-    return L::of_thread(thread);
+    return thread;
+}
+template <class L>
+__device__ __forceinline__ unsigned slot_of_thread() {
+    return L::of_thread(own_thread());
 }
 
 // Only the low part of a slot mixes with the thread's own; the high part is an immediate offset.
@@ -70,66 +72,110 @@ __device__ __forceinline__ void get(Amps& a, const char* shared, unsigned slot) 
     for (int r = 0; r < kAmps; ++r) a[r] = *reinterpret_cast<const amp_t*>(shared + slot_at<L>(slot, r));
 }
 
-// Gray order as in tile_gates.cuh, with strides from the arguments.
-__device__ __forceinline__ long long step(const index_t (&strides)[kRegisterQubits], int i) {
-    const int changed = gray(i) ^ gray(i + 1), bit = changed == 1 ? 0 : changed == 2 ? 1 : changed == 4 ? 2 : changed == 8 ? 3 : 4;
-    const long long stride = (long long)strides[bit];
-    return gray(i + 1) & changed ? stride : -stride;
+// Register numbers of amplitudes that memory holds, in Gray order: where the qubit of a bit is |0> and it reads 1 there is nothing.
+__device__ constexpr int held(int i) {
+    int out = 0, at = 0;
+    for (int b = 0; b < kRegisterQubits; ++b)
+        if (!((QSIM_FRESH_REGISTERS >> b) & 1)) out |= ((gray(i) >> at++) & 1) << b;
+    return out;
 }
+__device__ constexpr int count_held() {
+    int count = kAmps;
+    for (int b = 0; b < kRegisterQubits; ++b) count >>= (QSIM_FRESH_REGISTERS >> b) & 1;
+    return count;
+}
+
+// From register number r to another, one bit away.
+__device__ __forceinline__ long long step(const index_t (&strides)[kRegisterQubits], int r, int other) {
+    const int changed = r ^ other, bit = changed == 1 ? 0 : changed == 2 ? 1 : changed == 4 ? 2 : changed == 8 ? 3 : 4;
+    const long long stride = (long long)strides[bit];
+    return other & changed ? stride : -stride;
+}
+
+constexpr unsigned kBases = 4;  // of a tile, those two that follow, and one that nobody uses
 
 // One tile of a block's sequence. What the kernel got is here too, so that a body has one argument.
 struct Tile {
-    const volatile index_t* next;  // the number of the one after it, in shared memory: read where it is needed, not held
-    index_t base;                  // basis state of its first amplitude
+    const volatile index_t* bases;  // in shared memory: read where they are needed, not held
+    unsigned number;                // of the tile in the block's sequence
     const amp_t* state;
     const index_t* tables;
     char* shared;
     const amp_t* phases;  // of its number
     const char* chosen;   // tables that outer bits choose from
+
+    // Basis state of its first amplitude, and of the tile's after it.
+    __device__ __forceinline__ index_t base() const { return bases[number % kBases]; }
+    __device__ __forceinline__ index_t next() const { return bases[(number + 1) % kBases]; }
 };
 
 // Volatile: loaded where it is written, not held.
-__device__ __forceinline__ index_t offset_of_thread(const index_t* tables, unsigned at) {
+__device__ __forceinline__ index_t load_here(const index_t* p) {
     index_t v;
-    const index_t* p = tables + at + threadIdx.x;
     asm volatile("ld.global.u64 %0, [%1];" : "=l"(v) : "l"(p) : "memory");
     return v;
 }
+__device__ __forceinline__ double2 load_here(const double2* p) {
+    double2 v;
+    asm volatile("ld.global.v2.f64 {%0, %1}, [%2];" : "=d"(v.x), "=d"(v.y) : "l"(p) : "memory");
+    return v;
+}
+__device__ __forceinline__ float2 load_here(const float2* p) {
+    float2 v;
+    asm volatile("ld.global.v2.f32 {%0, %1}, [%2];" : "=f"(v.x), "=f"(v.y) : "l"(p) : "memory");
+    return v;
+}
+__device__ __forceinline__ index_t offset_of_thread(const index_t* tables, unsigned at) { return load_here(tables + at + own_thread()); }
 
-// The tile's highest qubits number a thread's registers at the load: a slot's high part is the number of the fetch. Of the next tile
-// early ones wait behind the tile, others in their own slots.
-__device__ __forceinline__ unsigned waiting_place(unsigned slot) { return slot + (slot < kEarly * kColumnBytes ? kTileBytes : 0u); }
+constexpr index_t kNone = ~0ull;  // in place of a base: no such tile
+
+// One thread finds a tile's base for all: bits of its number go to the places that the tile leaves.
+__device__ __forceinline__ index_t base_of(index_t number, const Args& args) {
+    return number < args.num_tiles ? spread(number, args.runs) : kNone;
+}
 
 enum class Part { kAll, kEarly, kRest };
 
-// Copies amplitudes of a tile to where they wait, behind the arithmetic of the tile before.
+// Copies amplitudes of a tile to where they wait, behind the arithmetic of the tile before. The tile's highest qubits number a thread's
+// registers here, as high parts of slots: early ones of the next tile wait behind the tile, others in their own slots.
 template <class Body, Part kPart>
-__device__ __forceinline__ void fetch(const amp_t* state, index_t offset, char* shared, index_t number, const Args& args) {
-    if (number >= args.num_tiles) return;
-    const amp_t* from = state + (spread(number, args.runs) | offset);
-    const unsigned slot = slot_of_thread<typename Body::In>();
+__device__ __forceinline__ void fetch(const amp_t* state, index_t offset, char* shared, index_t base, const Args& args) {
+    if (base == kNone) return;
+    const amp_t* from = state + (base | offset);
+    // Added up before slots mix: the low bits of a line's address are 0.
+    const unsigned to = shared_address(shared) + slot_of_thread<typename Body::In>();
+    const bool nothing = (threadIdx.x & QSIM_FRESH_THREADS) != 0;
 #pragma unroll
-    for (int i = 0; i < kAmps; ++i) {
-        const int r = gray(i);
+    for (int i = 0; i < count_held(); ++i) {
+        const int r = held(i);
         if (kPart == Part::kAll || (r < kEarly) == (kPart == Part::kEarly)) {
-            char* to = shared + slot_at<typename Body::In>(slot, r) + (r < kEarly ? kTileBytes : 0u);
-            if constexpr (QSIM_FRESH) copy_async_unless(((index_t)(from - state) & args.fresh) != 0, to, from);
-            else copy_async(to, from);
+            const unsigned at = slot_at<typename Body::In>(to, r) + (r < kEarly ? kTileBytes : 0u);
+            if constexpr (QSIM_FRESH_THREADS) copy_async_unless(nothing, at, from);
+            else copy_async(at, from);
         }
-        if (i < kAmps - 1) from += step(args.stride_in, i);
+        if (i < count_held() - 1) from += step(args.stride_in, r, held(i + 1));
     }
+#pragma unroll
+    for (int r = 0; r < kAmps; ++r)
+        if ((r & QSIM_FRESH_REGISTERS) && (kPart == Part::kAll || (r < kEarly) == (kPart == Part::kEarly)))
+            *reinterpret_cast<amp_t*>(shared + slot_at<typename Body::In>(slot_of_thread<typename Body::In>(), r) + (r < kEarly ? kTileBytes : 0u)) = amp_t{};
 }
 
+// The high part of a slot is the number of the fetch that brought it.
 template <class L>
 __device__ __forceinline__ void take(Amps& a, const char* shared, unsigned slot) {
+    constexpr unsigned kHigh = ~(kColumnBytes - 1);
 #pragma unroll
-    for (int r = 0; r < kAmps; ++r) a[r] = *reinterpret_cast<const amp_t*>(shared + waiting_place(slot_at<L>(slot, r)));
+    for (int r = 0; r < kAmps; ++r) {
+        const unsigned waiting = slot + ((slot & kHigh) + (L::of(r) & kHigh) < kEarly * kColumnBytes ? kTileBytes : 0u);
+        a[r] = *reinterpret_cast<const amp_t*>(shared + slot_at<L>(waiting, r));
+    }
 }
 
 template <class Body>
 __device__ __forceinline__ void fetch_rest(const Tile& tile, const Args& args) {
     if constexpr (kEarly < kAmps)
-        fetch<Body, Part::kRest>(tile.state, offset_of_thread(tile.tables, Body::kOffsetIn), tile.shared, *tile.next, args);
+        fetch<Body, Part::kRest>(tile.state, offset_of_thread(tile.tables, Body::kOffsetIn), tile.shared, tile.next(), args);
 }
 
 // Brings other qubits into registers. Slots written here were read only by this thread since the last barrier: one is enough.
@@ -150,12 +196,12 @@ __device__ __forceinline__ void store(const Amps& a, amp_t* to, const Args& args
     for (int i = 0; i < kAmps; ++i) {
         const int r = gray(i);
         *to = kScaled ? amp_t{a[r].x * scale, a[r].y * scale} : a[r];  // rounds once; exact where scale is a power of two
-        if (i < kAmps - 1) to += step(args.stride_out, i);
+        if (i < kAmps - 1) to += step(args.stride_out, r, gray(i + 1));
     }
 }
 
 __device__ __forceinline__ amp_t phase_of_thread(const index_t* tables, unsigned at) {
-    return __ldg(reinterpret_cast<const amp_t*>(tables + at) + threadIdx.x);
+    return load_here(reinterpret_cast<const amp_t*>(tables + at) + own_thread());
 }
 
 // Times a constant that depends on the register bits of kSupport and on outer bits, of which there are kChoices sets of values.
@@ -181,35 +227,38 @@ __device__ __forceinline__ amp_t phase_of_both(const index_t* tables, unsigned t
 template <class Body>
 __device__ __forceinline__ void run_tiles(amp_t* __restrict__ state, const index_t* __restrict__ tables, index_t* __restrict__ tickets,
                                           const Args& args) {
-    extern __shared__ __align__(16) char shared[];
+    extern __shared__ __align__(128) char shared[];
     amp_t* phases = reinterpret_cast<amp_t*>(shared + kTileBytes + kEarly * kColumnBytes);
     char* chosen = reinterpret_cast<char*>(phases) + QSIM_PHASES;
     for (unsigned i = threadIdx.x; i < QSIM_TABLES / 16; i += kThreads)
         reinterpret_cast<ulonglong2*>(chosen)[i] = __ldg(reinterpret_cast<const ulonglong2*>(tables + Body::kTables) + i);
     Amps a;
     // Tiles are handed out in order: blocks that drifted apart would spread their accesses over more pages of memory.
-    __shared__ index_t handed[2];
-    if (threadIdx.x == 0) handed[0] = gridDim.x + atomicAdd(tickets, 1ull);
-    index_t number = blockIdx.x;
-    fetch<Body, Part::kAll>(state, offset_of_thread(tables, Body::kOffsetIn), shared, number, args);
-    for (unsigned turn = 0; number < args.num_tiles; turn ^= 1) {
-        const index_t base = spread(number, args.runs), offset = offset_of_thread(tables, Body::kOffsetIn);
+    __shared__ index_t bases[kBases];
+    const index_t first = base_of(blockIdx.x, args);
+    if (threadIdx.x == 0) {
+        bases[0] = first;
+        bases[1] = base_of(gridDim.x + atomicAdd(tickets, 1ull), args);
+    }
+    fetch<Body, Part::kAll>(state, offset_of_thread(tables, Body::kOffsetIn), shared, first, args);
+    __syncthreads();  // for the bases
+    for (unsigned number = 0;; ++number) {
+        const Tile tile = {bases, number, state, tables, shared, phases + number % 2 * Body::kTilePhases, chosen};
+        if (tile.base() == kNone) return;
         if constexpr (Body::kTilePhases > 0) {  // while memory answers; two sets in turn: others may still read the tile before's
             if (threadIdx.x < Body::kTilePhases)
-                phases[turn * Body::kTilePhases + threadIdx.x] = phase_of_tile(tables, Body::kRecords, base);
+                phases[number % 2 * Body::kTilePhases + threadIdx.x] = phase_of_tile(tables, Body::kRecords, tile.base());
         }
         wait_async();
-        __syncthreads();  // for what others copied, the phases and the next number
+        __syncthreads();  // for what others copied, the phases and the next base
         take<typename Body::First>(a, shared, slot_of_thread<typename Body::First>());
         __syncthreads();  // all have taken their amplitudes
-        unsigned ticket;  // the answer takes longer than anything else here: it is waited for at the end
-        if (threadIdx.x == 0) ticket = (unsigned)atomicAdd(tickets, 1ull);
-        fetch<Body, Part::kEarly>(state, offset, shared, handed[turn], args);
-        const Tile tile = {handed + turn, base, state, tables, shared, phases + turn * Body::kTilePhases, chosen};
+        // The answer waits where it needs no register: only one warp is late for it.
+        if (threadIdx.x == 0) bases[(number + 2) % kBases] = gridDim.x + atomicAdd(tickets, 1ull);
+        fetch<Body, Part::kEarly>(state, offset_of_thread(tables, Body::kOffsetIn), shared, tile.next(), args);
         const index_t to = Body::run(a, tile, args);
-        store<Body::kScaled>(a, state + (base | to), args);
-        number = *tile.next;  // the slot is written again only once all have come to the next barrier
-        if (threadIdx.x == 0) handed[turn ^ 1] = gridDim.x + (index_t)ticket;
+        store<Body::kScaled>(a, state + (tile.base() | to), args);
+        if (threadIdx.x == 0) bases[(number + 2) % kBases] = base_of(bases[(number + 2) % kBases], args);
     }
 }
 

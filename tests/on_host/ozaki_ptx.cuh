@@ -73,8 +73,6 @@ inline void load_matrices(unsigned (&r)[4], unsigned address) {
     for (int m = 0; m < 4; ++m) std::memcpy(&r[m], shared + (int)all[8 * m + lane / 4].address + 4 * (lane % 4), 4);
 }
 
-inline unsigned shared_address(const void* at) { return (unsigned)(int)((const char*)at - shared); }
-
 struct Copy {
     unsigned to;
     const void* from;
