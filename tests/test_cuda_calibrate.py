@@ -11,7 +11,7 @@ from devices import H200
 from qsim_ozaki import cuda_calibrate
 from qsim_ozaki.cost import Extent, predict_prepare, predict_tile
 from qsim_ozaki.cost_blocks import predict_matrix
-from qsim_ozaki.ops import DenseBlock, Prepare
+from qsim_ozaki.ops import DenseBlock, Path, Prepare
 
 # a thousandth of a card, so that states of a mebibyte take as long as those of a gibibyte
 TRUTH = replace(
@@ -66,6 +66,8 @@ class Gpu:
         n, precision = state.num_qubits, state.precision
         if isinstance(step, Prepare):
             self.now += predict_prepare(n, n, precision, TRUTH, 0).seconds
+        elif isinstance(step, DenseBlock) and step.path is Path.OZAKI:
+            self.now += emulated_seconds(1 << len(step.op.targets), step.num_moduli, state.amps.size)
         elif isinstance(step, DenseBlock):
             self.now += predict_matrix(step.op, Extent.whole(n), n, precision, TRUTH).seconds
         else:
@@ -79,25 +81,14 @@ class Gpu:
         self.now += 2 * 8192 * 8 * 8 * 2000 * self.num_processors / TRUTH.int8_ops_per_s
 
 
-class Emulated:
-    """An emulated block that takes as long as its numbers say."""
-
-    def __init__(self, engine, matrix, targets, fixed, num_moduli):
-        assert len(matrix) == 1 << len(targets)
-        self.engine, self.num_moduli, self.size = engine, num_moduli, len(matrix)
-
-    @staticmethod
-    def seconds(size, num_moduli, amps):
-        return 1e-4 + 1e-12 * num_moduli * size * amps
-
-    def run(self, amps, instance):
-        assert instance == {"REAL": "double"}
-        self.engine.now += self.seconds(self.size, self.num_moduli, amps.size)
+def emulated_seconds(size, num_moduli, amps):
+    """Of a block by emulation, as the model has it."""
+    return 1e-4 + 1e-12 * num_moduli * size * amps
 
 
 @pytest.fixture
 def gpu(monkeypatch):
-    monkeypatch.setattr(cuda_calibrate, "EmulatedBlock", Emulated)
+    monkeypatch.setattr(cuda_calibrate, "SUSTAINED_SECONDS", 1e-3)  # of the test's own clock
     monkeypatch.setattr(cuda_calibrate.jit, "cache_all", lambda wanted, architecture: list(wanted))
     monkeypatch.setattr(cuda_calibrate, "KNOWN", {})
     return Gpu()
@@ -115,7 +106,7 @@ def test_the_model_is_found_again(gpu):
     assert found["launch_seconds"] == pytest.approx(TRUTH.launch_seconds + nothing)
     for k, moduli, n, seconds in found["blocks"]:
         if moduli:
-            assert seconds == pytest.approx(Emulated.seconds(1 << k, moduli, 1 << n))
+            assert seconds == pytest.approx(emulated_seconds(1 << k, moduli, 1 << n))
         else:
             assert seconds > 8 * 2.0 ** (n + k) / TRUTH.block_flops_per_s
     rows = [row[:3] for row in found["blocks"]]
