@@ -87,9 +87,9 @@ inline void copy_later(unsigned to, const void* from, int bytes) {
 inline void copy_line(unsigned to, const signed char* from) { copy_later(to, from, 16); }
 inline void copy_word(unsigned to, const signed char* from) { copy_later(to, from, 4); }
 template <class T>
-inline void copy_async(T* to, const T* from) { copy_later(shared_address(to), from, sizeof *from); }
+inline void copy_async(T* to, const T* from) { copy_later(__cvta_generic_to_shared(to), from, sizeof *from); }
 template <class T, class U>
-inline void copy_async(T* to, const U* from) { copy_later(shared_address(to), from, sizeof *from); }
+inline void copy_async(T* to, const U* from) { copy_later(__cvta_generic_to_shared(to), from, sizeof *from); }
 inline void commit_copies() { copies[threadIdx.x].emplace_back(); }
 template <int kNewer>
 inline void wait_copies() {
