@@ -10,54 +10,38 @@ from collections.abc import Sequence
 
 from qsim_ozaki.op_list import OpList
 
-# How many qubits are |0> still at the end of each part but the last. The last that come cost most: a part with one
-# fewer doubles the state; with more at a time, less can be done before.
-WAYS = ((9, 6, 3), (8, 6, 4, 2))
-FEWEST = min(min(way) for way in WAYS)
-SECONDS_PER_OP = 5e-6  # of planning one more way (EPYC 9004, 2026-11)
-LEAST_SHARE = 0.03  # of the operators that a few qubits can do early, below which no way is looked for
+FEWEST = 2  # qubits: an operator that can act before the last so many change is an early one
 
 
-def share(ops: OpList, num_qubits: int, line_qubits: int) -> float:
-    """The share of ``ops`` that can act before the last two qubits change."""
-    return _share(ops, num_qubits, _late(ops, num_qubits, line_qubits, FEWEST))
-
-
-def parts(ops: OpList, num_qubits: int, line_qubits: int, seconds: float) -> list[list[OpList]]:
-    """Ways to do ``ops`` in parts, each leaving more qubits |0> than the next; none where planning them would not pay.
+class LateQubits:
+    """The qubits before whose change most of ``ops`` can act.
 
     Args:
         ops: unitary operators in order; the state before them is |0> on all qubits but a few that are |1>.
         num_qubits: width of the state.
         line_qubits: the lowest qubits, which every pass works on: they are never late.
-        seconds: predicted for ``ops`` in one part.
+        most: how many are asked for.
     """
-    late = _late(ops, num_qubits, line_qubits, max(max(way) for way in WAYS))
-    early = _share(ops, num_qubits, late[:FEWEST])
-    if early < LEAST_SHARE or seconds * early <= len(WAYS) * SECONDS_PER_OP * len(ops):
-        return []
-    return [_split(ops, [_all_but(late[:count], num_qubits) for count in way]) for way in WAYS]
 
+    def __init__(self, ops: OpList, num_qubits: int, line_qubits: int, most: int = FEWEST) -> None:
+        self.ops = ops
+        self.every = (1 << num_qubits) - 1
+        above = self.every - ((1 << line_qubits) - 1)
+        # that which comes last first
+        self.qubits: list[int] = ops.native.late_qubits(above, min(most, num_qubits - line_qubits - 1))
 
-def _late(ops: OpList, num_qubits: int, line_qubits: int, most: int) -> list[int]:
-    """Up to ``most`` qubits, that which comes last first."""
-    count = min(most, num_qubits - line_qubits - 1)
-    late: list[int] = ops.native.late_qubits((1 << num_qubits) - (1 << line_qubits), count)
-    return late
+    def share(self) -> float:
+        """The share of early operators."""
+        early, _ = self.ops.native.split_live(self._all_but(FEWEST))
+        return len(early) / max(len(self.ops), 1)
 
+    def parts(self, way: Sequence[int]) -> list[OpList]:
+        """The operators in parts, at the end of which as many qubits are |0> still as ``way`` says, and then none."""
+        out, rest = [], self.ops.native
+        for count in way:
+            part, rest = rest.split_live(self._all_but(count))
+            out.append(OpList(part))
+        return [part for part in [*out, OpList(rest)] if part]
 
-def _share(ops: OpList, num_qubits: int, late: Sequence[int]) -> float:
-    early, _ = ops.native.split_live(_all_but(late, num_qubits))
-    return len(early) / max(len(ops), 1)
-
-
-def _split(ops: OpList, live: Sequence[int]) -> list[OpList]:
-    out, rest = [], ops.native
-    for mask in live:
-        part, rest = rest.split_live(mask)
-        out.append(OpList(part))
-    return [part for part in [*out, OpList(rest)] if part]
-
-
-def _all_but(qubits: Sequence[int], num_qubits: int) -> int:
-    return (1 << num_qubits) - 1 - sum(1 << q for q in qubits)
+    def _all_but(self, count: int) -> int:
+        return self.every - sum(1 << q for q in self.qubits[:count])

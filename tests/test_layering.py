@@ -170,12 +170,15 @@ RULES = {
     "sampling": ({"errors", "_cpu"}, {"numpy"}),
     "engine": ({"cost", "ops", "errors"}, {"numpy"}),
     "plan": (
-        {"choose", "explain", "fuse", "late", "pairs", "cost", "cost_blocks", "op_list", "ops", "moduli", "errors"},
+        {"parts", "passes", "choose", "explain", "fuse", "late", "pairs", "cost", "op_list", "ops", "errors"},
         {"numpy"},
     ),
+    "parts": ({"passes", "late", "cost", "op_list"}, set()),
+    "passes": ({"choose", "cost", "cost_blocks", "op_list", "ops"}, set()),
     "choose": ({"cost", "cost_blocks", "explain", "moduli", "ops", "errors"}, set()),
     "explain": ({"cost", "op_list", "ops"}, set()),
-    **dict.fromkeys(("fuse", "late"), ({"op_list", "ops"}, set())),
+    "fuse": ({"op_list", "ops"}, set()),
+    "late": ({"op_list"}, set()),
     "pairs": ({"ops"}, {"numpy"}),
     "cpu": (
         {"cpu_calibrate", "cpu_program", "engine", "explain", "cost", "ozaki", "op_list", "ops", "errors", "_cpu"},
