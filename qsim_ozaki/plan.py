@@ -25,6 +25,7 @@ from qsim_ozaki.passes import Passes, PassRules, TileSearch
 SWAP_PERMUTATION = (0, 2, 1, 3)
 SECONDS_PER_OP = 2e-6  # of planning once more (EPYC 9004, 2026-11)
 QUICK = 0.2  # effort of searches for passes that other ways to begin are compared with
+THOROUGH = 2.0  # the same for the way that is taken: what it finds pays in the second run at the latest
 SEARCH_GAIN = 0.05  # share of a run's time that fewer passes save, where a longer search finds them
 NEAR = 1.02  # predictions as near as that cannot tell plans apart, passes can (benchmarks/h200_passes.md: each costs)
 MAX_QUBITS = 62  # a mask of qubits is one machine word; no memory holds so wide a state
@@ -114,7 +115,7 @@ def plan(
     starts = _starts(fused, num_qubits, device, options)
     way = min((_best_way(start, moved, device, options) for start in starts), key=_Way.seconds)
     if way.seconds() * SEARCH_GAIN > SECONDS_PER_OP * sum(len(part) for part in way.parts):
-        search = _search(num_qubits, way.parts, device, options, 1.0)
+        search = _search(num_qubits, way.parts, device, options, THOROUGH)
         used = way.start.used
         again = _way(way.start, way.parts, search.passes(search.chain(way.parts, used.live), used), device)
         if again.seconds() < way.seconds() * (NEAR if again.passes() < way.passes() else 1):
