@@ -20,19 +20,38 @@ LANE_BITS = 5  # threads of a warp load and store together
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """Sizes of one precision's kernel, as `common.cuh` has them."""
+    """Sizes of one precision's kernel, as `common.cuh` has them.
+
+    Attributes:
+        tile_qubits: of a tile, which lies in shared memory.
+        register_qubits: that number the amplitudes of a thread.
+        line_qubits: that number the amplitudes of 128 bytes.
+        amp_bytes: of an amplitude.
+        least_scale: to which a factor left out may fall.
+        padded: whether a tile has free places after lines, rather than bits that mix.
+    """
 
     tile_qubits: int
     register_qubits: int
     line_qubits: int
     amp_bytes: int
     least_scale: float
+    padded: bool = False
+
+    def column_bytes(self, tile_qubits: int) -> int:
+        """Bytes of shared memory for one amplitude of every thread, as `tile_straight.cuh` has them."""
+        plain = self.amp_bytes << (tile_qubits - self.register_qubits)
+        if not self.padded:
+            return plain
+        whole = -self.amp_bytes
+        free = sum(plain >> level * self.line_qubits & whole for level in (1, 2, 3))
+        return plain + free + self.amp_bytes + 15 & -16
 
 
 # Of the interpreter.
 SHAPES = {"double": Shape(12, 4, 3, 16, 2.0**-500), "single": Shape(13, 5, 4, 8, 2.0**-80)}
 # Of generated kernels: 32 amplitudes a thread would make complex64 code twice as long, beyond the instruction cache.
-GENERATED = {"double": SHAPES["double"], "single": replace(SHAPES["single"], register_qubits=4)}
+GENERATED = {"double": SHAPES["double"], "single": replace(SHAPES["single"], register_qubits=4, padded=True)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +92,9 @@ def swizzle(index: NDArray[np.int64] | int, line: int) -> NDArray[np.int64]:
 
 
 def slot_of(qubit: int, frame: Frame, shape: Shape) -> int:
-    """The byte in shared memory that a qubit of the tile adds by exclusive or."""
+    """The byte in shared memory that a qubit of the tile adds by exclusive or, of a padded tile before padding."""
+    if shape.padded:
+        return shape.amp_bytes << frame.tile.index(qubit)
     return int(swizzle(1 << frame.tile.index(qubit), shape.line_qubits)) * shape.amp_bytes
 
 

@@ -124,7 +124,6 @@ def blocks(architecture: int) -> int:
 def shared_bytes(program: StraightProgram, room: int, precision: str) -> int:
     """Dynamic shared memory of a block: a tile, what it fetches early of the next, tile phases twice, tables."""
     shape = GENERATED[precision]
-    tile = shape.amp_bytes << len(program.tile)
-    needed = tile + 2 * program.tile_phases * shape.amp_bytes + program.table_bytes
-    column = tile >> shape.register_qubits
-    return needed + min((room - needed) // column, 1 << shape.register_qubits) * column
+    column, amps = shape.column_bytes(len(program.tile)), 1 << shape.register_qubits
+    needed = amps * column + 2 * program.tile_phases * shape.amp_bytes + program.table_bytes
+    return needed + min((room - needed) // column, amps) * column

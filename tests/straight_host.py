@@ -62,8 +62,9 @@ def run(program, state, precision, folder, early=6, blocks=3):
     (folder / "main.cpp").write_text(MAIN)
     real = "double" if precision == "double" else "float"
     shape = cuda_layout.GENERATED[precision]
-    amp, tile = shape.amp_bytes, shape.amp_bytes << len(program.tile)
-    room = tile + program.table_bytes + 2 * program.tile_phases * amp + early * (tile >> shape.register_qubits)
+    columns = (1 << shape.register_qubits) + early
+    room = columns * shape.column_bytes(len(program.tile)) + program.table_bytes
+    room += 2 * program.tile_phases * shape.amp_bytes
     macros = [
         f"-DQSIM_REAL={real}",
         f"-DQSIM_ROOM={room}",

@@ -13,8 +13,17 @@
 #include "tile_places.cuh"
 
 constexpr int kThreads = 1 << (QSIM_TILE - kRegisterQubits);
-constexpr unsigned kTileBytes = sizeof(amp_t) << QSIM_TILE;
-constexpr unsigned kColumnBytes = sizeof(amp_t) * kThreads;  // one amplitude of each thread
+// Where an amplitude of the tile is in shared memory, its slot: complex128 mixes high bits into the low ones, complex64 leaves an amplitude
+// free after every line, line of lines and so on. Lanes that differ in bits of different residues modulo a line's meet no conflict in both;
+// padding takes memory, and no instruction where register bits are known. As cuda_layout.GENERATED has it.
+constexpr bool kPadded = !kIsDouble;
+__device__ constexpr unsigned padded(unsigned bytes) {
+    constexpr unsigned kWhole = ~(unsigned)(sizeof(amp_t) - 1);
+    return bytes + (bytes >> kLineQubits & kWhole) + (bytes >> 2 * kLineQubits & kWhole) + (bytes >> 3 * kLineQubits & kWhole);
+}
+constexpr unsigned kPlainColumn = sizeof(amp_t) * kThreads;  // bytes of one amplitude of each thread, alone and with what is left free
+constexpr unsigned kColumnBytes = kPadded ? (padded(kPlainColumn) + sizeof(amp_t) + 15) & ~15u : kPlainColumn;
+constexpr unsigned kTileBytes = kColumnBytes * kAmps;
 static_assert(QSIM_ROOM >= kTileBytes + QSIM_PHASES + QSIM_TABLES, "a tile, its phases and tables must fit shared memory");
 // A thread fetches so many amplitudes of the next tile as soon as all have taken theirs; the others follow after the last exchange.
 constexpr int kFitting = (QSIM_ROOM - kTileBytes - QSIM_PHASES - QSIM_TABLES) / kColumnBytes;
@@ -31,15 +40,16 @@ struct Args {
     real_t value[QSIM_CONSTANTS];  // operands straight from constant memory: through shared memory they cost its bandwidth
 };
 
-// Slots that the register bits add by exclusive or in one layout; what derives from it has of_thread(number), the thread's own slot.
+// Bytes that the register bits add in one layout, by exclusive or; what derives from it has of_thread(number), the thread's own. Of a padded
+// tile they are plain, and become slots by `padded`; else they are slots.
 template <unsigned... kMask>
 struct Layout {
     __device__ static constexpr unsigned of(int r) {
         const unsigned mask[] = {kMask...};
-        unsigned slot = 0;
+        unsigned bytes = 0;
         for (int b = 0; b < kRegisterQubits; ++b)
-            if ((r >> b) & 1) slot ^= mask[b];
-        return slot;
+            if ((r >> b) & 1) bytes ^= mask[b];
+        return bytes;
     }
 };
 
@@ -49,14 +59,16 @@ __device__ __forceinline__ unsigned own_thread() {
     asm volatile("" : "+r"(thread));
     return thread;
 }
+__device__ __forceinline__ unsigned as_slot(unsigned bytes) { return kPadded ? padded(bytes) : bytes; }
 template <class L>
 __device__ __forceinline__ unsigned slot_of_thread() {
-    return L::of_thread(own_thread());
+    return as_slot(L::of_thread(own_thread()));
 }
 
-// Only the low part of a slot mixes with the thread's own; the high part is an immediate offset.
+// Only the low part of a slot mixes with the thread's own; all else is an immediate offset.
 template <class L>
 __device__ __forceinline__ unsigned slot_at(unsigned slot, int r) {
+    if (kPadded) return slot + padded(L::of(r));
     return (slot ^ (L::of(r) & kLowSlots)) + (L::of(r) & ~kLowSlots);
 }
 
@@ -161,13 +173,14 @@ __device__ __forceinline__ void fetch(const amp_t* state, index_t offset, char* 
             *reinterpret_cast<amp_t*>(shared + slot_at<typename Body::In>(slot_of_thread<typename Body::In>(), r) + (r < kEarly ? kTileBytes : 0u)) = amp_t{};
 }
 
-// The high part of a slot is the number of the fetch that brought it.
+// The high part of an amplitude's bytes is the number of the fetch that brought it.
 template <class L>
-__device__ __forceinline__ void take(Amps& a, const char* shared, unsigned slot) {
-    constexpr unsigned kHigh = ~(kColumnBytes - 1);
+__device__ __forceinline__ void take(Amps& a, const char* shared) {
+    constexpr unsigned kHigh = ~(kPlainColumn - 1);
+    const unsigned bytes = L::of_thread(own_thread()), slot = as_slot(bytes);
 #pragma unroll
     for (int r = 0; r < kAmps; ++r) {
-        const unsigned waiting = slot + ((slot & kHigh) + (L::of(r) & kHigh) < kEarly * kColumnBytes ? kTileBytes : 0u);
+        const unsigned waiting = slot + ((bytes & kHigh) + (L::of(r) & kHigh) < kEarly * kPlainColumn ? kTileBytes : 0u);
         a[r] = *reinterpret_cast<const amp_t*>(shared + slot_at<L>(waiting, r));
     }
 }
@@ -251,7 +264,7 @@ __device__ __forceinline__ void run_tiles(amp_t* __restrict__ state, const index
         }
         wait_async();
         __syncthreads();  // for what others copied, the phases and the next base
-        take<typename Body::First>(a, shared, slot_of_thread<typename Body::First>());
+        take<typename Body::First>(a, shared);
         __syncthreads();  // all have taken their amplitudes
         // The answer waits where it needs no register: only one warp is late for it.
         if (threadIdx.x == 0) bases[(number + 2) % kBases] = gridDim.x + atomicAdd(tickets, 1ull);
