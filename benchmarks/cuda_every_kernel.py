@@ -45,19 +45,21 @@ def noted():
 
 
 def tiles(engine, precision, n=16):
-    """Tile passes by the interpreter and as straight-line kernels, with qubits that move."""
+    """Tile passes by the interpreter and as straight-line kernels, with qubits that move, from |0> on two qubits too."""
     rng = np.random.default_rng(4)
     tile = (0, 1, 2, 3, *range(6, 14))
     limits = cuda_tiles.REPEAT_QUBITS, cuda_tiles.ONCE_QUBITS
-    for kinds, straight in ((7, False), (5, True)):
+    for kinds, straight, fresh in ((7, False, ()), (5, True, ()), (7, False, (7, 13)), (5, True, (7, 13))):
         ops = []
         while len(ops) < 24:
             op = gate(rng, n, kinds)
             if set(op.mixed_qubits) <= set(tile) and len(op.targets) < 5:
                 ops.append(op)
-        step = TilePass(tile, tuple(ops), swaps=((0, 9), (2, 13)))
+        step = TilePass(tile, tuple(ops), swaps=((0, 9), (2, 13)), fresh_qubits=fresh)
         swaps = [Op(Kind.PERMUTATION, pair, np.ones(4), permutation=np.array([0, 2, 1, 3])) for pair in step.swaps]
-        want = start = random_vector(n, 1)
+        unread = np.arange(1 << n) & sum(1 << q for q in fresh) != 0
+        want = np.where(unread, 0, random_vector(n, 1))
+        start = np.where(unread, np.nan, want)
         for op in [*ops, *swaps]:
             want = apply(want, op, n)
         cuda_tiles.REPEAT_QUBITS, cuda_tiles.ONCE_QUBITS = (0, 0) if straight else (99, 99)
