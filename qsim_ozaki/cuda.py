@@ -6,15 +6,17 @@ In: steps of a plan. Out: amplitudes, probabilities, samples. It decides nothing
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
+from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
 from qsim_ozaki import cuda_calibrate, cuda_dense, cuda_measure, jit
 from qsim_ozaki.cost import Device, amplitude_bytes
+from qsim_ozaki.cuda_dense import opaque
 from qsim_ozaki.cuda_layout import SHAPES, Tile
 from qsim_ozaki.cuda_ozaki import EmulatedBlock
 from qsim_ozaki.cuda_product import product_launch
@@ -29,6 +31,7 @@ POOLED_BYTES = 64 << 20  # larger states come straight from the driver and go st
 CACHED_PROGRAMS = 256
 EVEN_RATES = (90,)  # architectures whose FP64 tensor cores do as many flop a second as their FP32 units
 TABLE_BITS = 11  # of each of the tables that a product state is made of
+COUNTER_AMPS, COUNTER_BYTES = 256, 8  # of a state that its counters are as large as, and of a counter
 
 
 class CudaState:
@@ -39,19 +42,28 @@ class CudaState:
         self.precision = precision
         self.amps = amps
         self.checks = ColumnChecks()
-        self._tickets: Any = None
+        self._counters: Any = None  # zeroed together: between passes that would cost each a launch
+        self._addresses: Iterator[int] = iter(())
 
-    def new_tickets(self) -> Any:
-        """A counter at 0, in device memory, from which blocks draw the tiles of this state's next pass."""
-        if self._tickets is None:
-            self._tickets = self.amps[:1].view(np.uint64)[:1].copy()
-        self._tickets.data.memset_async(0, 8)
-        return self._tickets
+    def new_tickets(self) -> np.uint64:
+        """Address of a counter at 0, in device memory, from which blocks draw the tiles of this state's next pass."""
+        address = next(self._addresses, 0)
+        if not address:
+            if self._counters is None:
+                self._counters = self.amps[:COUNTER_AMPS].view(np.uint64).copy()
+            data = self._counters.data
+            data.memset_async(0, self._counters.nbytes)
+            self._addresses = iter(range(data.ptr, data.ptr + self._counters.nbytes, COUNTER_BYTES))
+            address = next(self._addresses)
+        return np.uint64(address)
 
     @property
     def kernel_qubits(self) -> int:
         """Width that the kernels see."""
         return max(self.num_qubits, SHAPES[self.precision].register_qubits)
+
+
+Launch = Callable[[CudaState], None]
 
 
 class CudaEngine:
@@ -69,8 +81,9 @@ class CudaEngine:
         self.num_processors = int(properties["multiProcessorCount"])
         self.shared_bytes = jit.block_shared_bytes(self.device_id)
         self.architecture = jit.nearest_architecture(int(cupy.cuda.Device().compute_capability))
-        self._programs: OrderedDict[tuple[int, int, str], tuple[Step, list[Any]]] = OrderedDict()
+        self._programs: OrderedDict[tuple[int, int, str], tuple[Step, list[Launch]]] = OrderedDict()
         self.compiler = Compiler(self.architecture)
+        self.workspaces: WeakValueDictionary[tuple[int, ...], Any] = WeakValueDictionary()  # of emulated blocks
 
     def device(self) -> Device:
         """The calibrated record of this GPU."""
@@ -167,35 +180,44 @@ class CudaEngine:
         return split_rows(out.get(), works)
 
     def run_step(self, state: State, step: Step) -> None:
-        """Does ``step`` in place."""
+        """Does ``step`` in place. It is compiled once per width and precision: a plan that runs again only launches."""
         own = _own(state)
+        key = (id(step), own.num_qubits, own.precision)
+        found = self._programs.get(key)
+        if found is None:
+            found = self._programs[key] = (step, self._launches(own, step))  # holding the step keeps its id its own
+            if len(self._programs) > CACHED_PROGRAMS:
+                self._programs.popitem(last=False)
+        else:
+            self._programs.move_to_end(key)
+        for launch in found[1]:
+            launch(own)
+
+    def _launches(self, state: CudaState, step: Step) -> list[Launch]:
+        """What does ``step`` on states of this width and precision."""
         if isinstance(step, Prepare):
-            self._prepare(own, step)
-        elif isinstance(step, HadamardPass):
-            tile = SHAPES[own.precision].tile_qubits
+            return self._prepare(state, step)
+        if isinstance(step, HadamardPass):
+            tile = SHAPES[state.precision].tile_qubits
             if len(step.qubits) > tile:
                 raise EngineError(f"a Hadamard pass over {len(step.qubits)} qubits does not fit a tile of {tile}")
-            self._run_cached(own, step, Tile(step.qubits), [Op(Kind.HADAMARD, step.qubits, EMPTY)])
-        elif isinstance(step, TilePass):
-            self._run_cached(own, step, Tile(step.qubits, step.zero_qubits, step.swaps, step.fresh_qubits), step.ops)
-        elif isinstance(step, DenseBlock) and step.path is Path.NATIVE:
-            self._run_cached(own, step, Tile(step.op.targets, step.zero_qubits), [step.op])
-        elif isinstance(step, DenseBlock):
-            self._run_emulated(own, step)
-        else:
-            raise EngineError(f"the CUDA engine has no step {step}")
+            return self._compile(state, Tile(step.qubits), [Op(Kind.HADAMARD, step.qubits, EMPTY)])
+        if isinstance(step, TilePass):
+            return self._compile(state, Tile(step.qubits, step.zero_qubits, step.swaps, step.fresh_qubits), step.ops)
+        if isinstance(step, DenseBlock) and step.path is Path.NATIVE:
+            return self._compile(state, Tile(step.op.targets, step.zero_qubits), [step.op])
+        if isinstance(step, DenseBlock):
+            return [self._emulated(state, step)]
+        raise EngineError(f"the CUDA engine has no step {step}")
 
-    def _run_emulated(self, state: CudaState, step: DenseBlock) -> None:
+    def _emulated(self, state: CudaState, step: DenseBlock) -> Launch:
         """One matrix by INT8 products; columns that fail their check are redone natively, and counted."""
-        key = (id(step), state.num_qubits, state.precision)
-        if key not in self._programs:
-            op = step.op
-            fixed = dict.fromkeys(step.zero_qubits, 0) | dict.fromkeys(step.one_qubits, 1)
-            fixed |= {c: op.ctrl_state >> b & 1 for b, c in enumerate(op.controls)}
-            block = EmulatedBlock(self, op.matrix(), op.targets, fixed, step.num_moduli)
-            self._remember(key, step, [block])
-        (block,) = self._programs[key][1]
-        state.checks.add(*block.run(state.amps, INSTANCES[state.precision]))
+        op = step.op
+        fixed = dict.fromkeys(step.zero_qubits, 0) | dict.fromkeys(step.one_qubits, 1)
+        fixed |= {c: op.ctrl_state >> b & 1 for b, c in enumerate(op.controls)}
+        block = EmulatedBlock(self, op.matrix(), op.targets, fixed, step.num_moduli)
+        instance = INSTANCES[state.precision]
+        return lambda target: target.checks.add(*block.run(target.amps, instance))
 
     def take_checks(self, state: State) -> ColumnChecks:
         """What the checks of the emulated blocks on ``state`` found since this was last asked."""
@@ -213,8 +235,11 @@ class CudaEngine:
         shared_bytes: int = 0,
     ) -> None:
         """Launches one kernel of the table on the current stream."""
-        function = jit.load(name, tuple(sorted(instance.items())), self.device_id)
-        self.launch_function(function, blocks, threads, args, shared_bytes)
+        self.launch_function(self.function(name, instance), blocks, threads, args, shared_bytes)
+
+    def function(self, name: str, instance: Mapping[str, str]) -> Any:
+        """A kernel of the table, loaded: what runs again and again asks for it once."""
+        return jit.load(name, tuple(sorted(instance.items())), self.device_id)
 
     def launch_function(
         self, function: Any, blocks: int, threads: int, args: tuple[Any, ...], shared_bytes: int = 0
@@ -222,28 +247,13 @@ class CudaEngine:
         """Launches a loaded kernel on the current stream."""
         function((min(max(blocks, 1), (1 << 31) - 1),), (threads,), args, shared_mem=shared_bytes)
 
-    def _run_cached(self, state: CudaState, step: Step, tile: Tile, ops: Sequence[Op]) -> None:
-        """Compiles a step once per width and precision; a plan that runs again only launches."""
-        key = (id(step), state.num_qubits, state.precision)
-        if key not in self._programs:
-            self._remember(key, step, self._compile(state, tile, ops))
-        self._programs.move_to_end(key)
-        for launch in self._programs[key][1]:
-            launch(state)
-
     def forget(self) -> None:
         """Lets go of what steps were compiled to, matrices and tables on the device with it."""
         self._programs.clear()
 
-    def _remember(self, key: tuple[int, int, str], step: Step, launches: list[Any]) -> None:
-        """Keeps what was compiled; holding the step keeps its id its own."""
-        self._programs[key] = (step, launches)
-        if len(self._programs) > CACHED_PROGRAMS:
-            self._programs.popitem(last=False)
-
-    def _compile(self, state: CudaState, tile: Tile, ops: Sequence[Op]) -> list[Any]:
+    def _compile(self, state: CudaState, tile: Tile, ops: Sequence[Op]) -> list[Launch]:
         """Tile programs, with matrices that do not fit the registers or that tensor cores do better in between."""
-        launches: list[Any] = []
+        launches: list[Launch] = []
         waiting: list[Op] = []
         later = replace(tile, fresh_qubits=())
 
@@ -272,7 +282,7 @@ class CudaEngine:
         known = jit.TENSOR_CORES if state.precision == "double" else EVEN_RATES
         return self.architecture in known
 
-    def _dense_launch(self, state: CudaState, op: Op, zero_qubits: Sequence[int]) -> Any:
+    def _dense_launch(self, state: CudaState, op: Op, zero_qubits: Sequence[int]) -> Launch:
         if len(op.targets) == 3:
             op = cuda_dense.widened(op, zero_qubits, state.kernel_qubits)
         k = len(op.targets)
@@ -286,33 +296,36 @@ class CudaEngine:
         tables = cuda_dense.dense_tables(op.matrix(), op.targets, fixed, state.kernel_qubits, shape)
         matrix, places = self.cupy.asarray(tables.matrix), self.cupy.asarray(tables.places)
         blocks = min(tables.num_tiles, shape.blocks * self.num_processors)
-        function = jit.load(shape.kernel, tuple(sorted(shape.macros(k).items())), self.device_id)
+        function = self.function(shape.kernel, shape.macros(k))
         shared_bytes, ordered = shape.shared_bytes(k), isinstance(shape, cuda_dense.HeldShape)
+        tile = opaque(tables.tile)
 
         def run(target: CudaState) -> None:
             tickets = (target.new_tickets(),) if ordered else ()
-            args = (target.amps, matrix, places, *tickets, tables.tile)
+            args = (target.amps, matrix, places, *tickets, tile)
             self.launch_function(function, blocks, shape.threads, args, shared_bytes)
 
         return run
 
-    def _prepare(self, state: CudaState, step: Prepare) -> None:
+    def _prepare(self, state: CudaState, step: Prepare) -> list[Launch]:
         """A product state; its tables are on the device once."""
-        if step.alone and state.amps.size == 1 << state.num_qubits:
-            state.amps[0] = step.factors[:, 0].prod()
-            return
-        if state.amps.size != 1 << state.num_qubits:
-            state.amps.fill(0)
-        n = state.num_qubits
+        n, padded = state.num_qubits, state.amps.size != 1 << state.num_qubits
+        if step.alone and not padded:
+            amp = step.factors[:, 0].prod()
+            return [lambda target: target.amps.__setitem__(0, amp)]
         low, middle = min(n, TABLE_BITS), min(max(n - TABLE_BITS, 0), TABLE_BITS)
-        key = (id(step), n, state.precision)
-        if key not in self._programs:
-            parts = [step.factors[:low], step.factors[low : low + middle], step.factors[low + middle :]]
-            tables = [self.cupy.asarray(product_table(part).astype(DTYPES[state.precision])) for part in parts]
-            self._remember(key, step, tables)
+        parts = [step.factors[:low], step.factors[low : low + middle], step.factors[low + middle :]]
+        tables = [self.cupy.asarray(product_table(part).astype(DTYPES[state.precision])) for part in parts]
         num_chunks = 1 << (n - low)
-        args = (state.amps, *self._programs[key][1], np.int32(low), np.int32(middle), np.uint64(num_chunks))
-        self.launch("prepare", INSTANCES[state.precision], num_chunks, 256, args)
+        args = (*tables, np.int32(low), np.int32(middle), np.uint64(num_chunks))
+        function = self.function("prepare", INSTANCES[state.precision])
+
+        def run(target: CudaState) -> None:
+            if padded:
+                target.amps.fill(0)
+            self.launch_function(function, num_chunks, 256, (target.amps, *args))
+
+        return [run]
 
 
 def product_table(factors: ComplexArray) -> ComplexArray:

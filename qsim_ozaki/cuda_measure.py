@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qsim_ozaki import jit
-from qsim_ozaki.cuda_dense import runs_record
+from qsim_ozaki.cuda_dense import opaque, runs_record
 
 LANE_QUBITS = 5
 WARPS = 1 << 16  # enough to fill any GPU; fixed, so that sums have the same bits on all of them
@@ -71,12 +71,13 @@ def _marginals(engine: Any, state: Any, ascending: Sequence[int]) -> Any:
     record["chunk_size"] = 1 << (rest - chunk_bits)
     record["lane_mask"], record["lane_count"] = sum(1 << q for q in lanes), len(lanes)
     record["runs"] = runs_record(high)
+    argument = opaque(record)  # of the same memory
     instance = jit.DOUBLE if state.precision == "double" else jit.SINGLE
     for first in range(0, 1 << len(high), num_high):
         record["first_high"] = first
         partial = engine.cupy.empty((1 << chunk_bits, num_high << len(lanes)), np.float64)
         warps = num_high << chunk_bits
-        engine.launch("marginal", instance, min(-(-warps // 8), 1 << 20), 256, (state.amps, partial, record))
+        engine.launch("marginal", instance, min(-(-warps // 8), 1 << 20), 256, (state.amps, partial, argument))
         yield partial
 
 

@@ -8,13 +8,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from qsim_ozaki import ozaki
-from qsim_ozaki.cuda_dense import sorted_matrix, sums
+from qsim_ozaki.cuda_dense import opaque, sorted_matrix, sums
+from qsim_ozaki.cuda_graph import Replays
 from qsim_ozaki.cuda_ozaki_pipeline import (
     SETS,
     STAGE_BYTES,
@@ -30,7 +32,6 @@ from qsim_ozaki.cuda_ozaki_tables import (
     PRODUCT_COLUMNS,
     ROW_BITS,
     insert_bits,
-    opaque,
     product_record,
     scheme_record,
     tile_places,
@@ -46,6 +47,9 @@ RECONSTRUCT_THREADS = 128
 SHARED_BYTES = {80: 163 << 10, 86: 99 << 10, 89: 99 << 10, 90: 227 << 10, 100: 227 << 10, 120: 99 << 10}  # of a block
 STATIC_BYTES = 3 << 10  # at most, beside what is asked for at a launch
 REDO_ENTRIES = 1 << 24  # amplitudes of failed columns redone at a time
+REPORTED_BYTES = 16  # of what the host reads after each run
+# 22 qubits: a run takes the GPU as long as the host (H200, 2026-11), and 256 MiB of workspace
+REPLAYED_AMPS = 1 << 22
 STAGES = {80: 3, 86: 2, 89: 2, 90: 4, 100: 4, 120: 2}  # of ozaki_product.cu
 
 
@@ -84,14 +88,18 @@ class _Chunks:
         num_columns: of a chunk.
         offsets: of a chunk's columns in the state, from its base on.
         report: as in ``ozaki_commit.cu``.
+        found: its first two words, in host memory that the GPU writes to.
         lanes: streams that the chunks' parts run on.
+        replays: graphs of all launches, where there is one chunk and it is small.
     """
 
     records: list[NDArray[Any]]
     num_columns: int
     offsets: Any
     report: Any
+    found: Any
     lanes: Lanes
+    replays: Replays | None
 
     @property
     def row_stride(self) -> int:
@@ -101,6 +109,13 @@ class _Chunks:
     def where(self, amps: Any, row_offset: Any, number: int) -> _Where:
         """Where the columns of the chunk with this number are."""
         return _Where(amps, self.offsets, row_offset, self.records[number], self.num_columns)
+
+
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+class _Workspace:
+    """Scratch arrays of a chunk, that graphs of all blocks of their size share."""
+
+    arrays: tuple[Any, Any, Any]
 
 
 class EmulatedBlock:
@@ -162,23 +177,44 @@ class EmulatedBlock:
         """
         cupy = self.engine.cupy
         num_qubits = int(amps.size).bit_length() - 1
-        if num_qubits < self.width:  # tiles reach beyond the state: zeros there stay zero
-            padded = cupy.zeros(1 << self.width, amps.dtype)
-            padded[: amps.size] = amps
-            outcome = self.run(padded, instance)
-            amps[...] = padded[: amps.size]
-            return outcome
+        if num_qubits < self.width:
+            return self._run_padded(amps, instance)
         chunks = self.chunks(num_qubits)
-        chunks.report.data.memset_async(0, 16)  # a count and a residual; columns follow
-        chunks.lanes.run(len(chunks.records), self.parts(amps, instance, chunks))
-        count, residual = (int(word) for word in chunks.report[:2].get())
+        if chunks.replays:
+            key = (amps.data.ptr, instance["REAL"])
+            chunks.replays.launch(key, lambda: self._whole(amps, instance, chunks))
+        else:
+            self._launch_all(chunks, self.parts(amps, instance, chunks))
+        cupy.cuda.get_current_stream().synchronize()
+        count, residual = int(chunks.found[0]), float(chunks.found.view(np.float64)[1])
         if count:
             self._redo(amps, chunks.report[2 : 2 + count].get().astype(np.int64))
-        return count, math.sqrt(np.array(residual, np.uint64).view(np.float64))
+        return count, math.sqrt(residual)
 
-    def parts(self, amps: Any, instance: dict[str, str], chunks: _Chunks) -> tuple[Callable[[int], None], ...]:
+    def _run_padded(self, amps: Any, instance: dict[str, str]) -> tuple[int, float]:
+        """Where tiles reach beyond the state: zeros there stay zero."""
+        padded = self.engine.cupy.zeros(1 << self.width, amps.dtype)
+        padded[: amps.size] = amps
+        outcome = self.run(padded, instance)
+        amps[...] = padded[: amps.size]
+        return outcome
+
+    def _whole(self, amps: Any, instance: dict[str, str], chunks: _Chunks) -> tuple[Callable[[], None], Any]:
+        """The launches of a state of one chunk, and its workspace."""
+        workspace = self._workspace(chunks)
+        return partial(self._launch_all, chunks, self.parts(amps, instance, chunks, [workspace.arrays])), workspace
+
+    def _launch_all(self, chunks: _Chunks, parts: tuple[Callable[[int], None], ...]) -> None:
+        """All chunks, and what they report to the host, on the current stream."""
+        chunks.report.data.memset_async(0, REPORTED_BYTES)  # a count and a residual; columns follow
+        chunks.lanes.run(len(chunks.records), parts)
+        chunks.report.data.copy_to_host_async(chunks.found.ctypes.data, REPORTED_BYTES)
+
+    def parts(
+        self, amps: Any, instance: dict[str, str], chunks: _Chunks, scratches: Sequence[tuple[Any, Any, Any]] = ()
+    ) -> tuple[Callable[[int], None], ...]:
         """Residues, products and write-back of the chunk with a given number, on the current stream."""
-        scratches = [self._scratch(chunks.row_stride) for _ in chunks.records[:SETS]]
+        scratches = scratches or [self._scratch(chunks.row_stride) for _ in chunks.records[:SETS]]
         return (
             lambda i: self._encode(chunks.where(amps, self.row_offset, i), instance, *scratches[i % SETS][:2]),
             lambda i: self._multiply(chunks, scratches[i % SETS]),
@@ -213,7 +249,18 @@ class EmulatedBlock:
             records.append(opaque(record.copy()))
         lanes = Lanes(cupy, self.how.streams if len(records) > 1 else 1)
         offsets = cupy.asarray(self._column_offsets(np.arange(chunk)))
-        return _Chunks(records, chunk, offsets, cupy.empty(2 + num_columns, np.uint64), lanes)
+        report, found = cupy.empty(2 + num_columns, np.uint64), cupy.cuda.alloc_pinned_memory(REPORTED_BYTES)
+        replays = Replays(cupy) if len(records) == 1 and num_columns * self.size <= REPLAYED_AMPS else None
+        return _Chunks(records, chunk, offsets, report, np.frombuffer(found, np.uint64, 2), lanes, replays)
+
+    def _workspace(self, chunks: _Chunks) -> _Workspace:
+        """The engine's of the size of a chunk: its blocks take turns, and each waits for its report."""
+        kept: Any = self.engine.workspaces
+        key = (self.num_moduli, self.size, chunks.row_stride)
+        found: _Workspace | None = kept.get(key)
+        if found is None:
+            found = kept[key] = _Workspace(self._scratch(chunks.row_stride))
+        return found
 
     def _scratch(self, row_stride: int) -> tuple[Any, Any, Any]:
         """Records, the columns' operand (later the result), and the product's residues, for one chunk."""

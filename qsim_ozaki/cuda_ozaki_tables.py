@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qsim_ozaki import moduli, ozaki
-from qsim_ozaki.cuda_dense import sums
+from qsim_ozaki.cuda_dense import opaque, sums
 from qsim_ozaki.ops import ComplexArray
 
 ROW_BITS, COLUMN_BITS = 7, 4  # of a tile of the state: kDepth rows, kGatherColumns columns in ozaki.cuh
@@ -68,11 +68,6 @@ COLUMNS = np.dtype(
     align=True,
 )
 PRODUCT = np.dtype([("num_tiles", "u8"), ("row_bits", "i4"), ("column_bits", "i4"), ("depth_blocks", "i4")], align=True)
-
-
-def opaque(record: NDArray[Any]) -> NDArray[Any]:
-    """The bytes of a kernel's argument: CuPy describes an array's fields at each launch, 10 us for a `Scheme`."""
-    return record.view(f"V{record.nbytes}")
 
 
 def byte_words(factor: int, modulus: int, count: int) -> NDArray[np.int32]:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from qsim_ozaki.cuda_dense import sums
+from qsim_ozaki.cuda_dense import opaque, sums
 from qsim_ozaki.cuda_layout import SHAPES
 from qsim_ozaki.errors import CapacityError, EngineError
 from qsim_ozaki.ops import ComplexArray
@@ -133,7 +133,7 @@ def product_launch(
                 tables, places = divided((tables.num_columns << k) // 2)
         blocks = min(int(tables.parts["num_tiles"][0]), 8 * engine.num_processors)
         for number in range(len(tables.parts)):
-            record = tables.parts[number : number + 1]
+            record = opaque(tables.parts[number : number + 1])
             engine.launch("block_gather", instance, blocks, 256, (target.amps, block, places, record))
             multiply = multiply_by_three if k >= LEAST_QUBITS_OF_THREE else multiply_by_four
             multiply(cupy, unitary, block, out)

@@ -65,9 +65,8 @@ class Compiler:
             return self._functions[key]
         if key not in self.code:
             self.runs[key] = self.runs.get(key, 0) + 1
-            options = self._options(precision)
-            if jit.is_cached("tile_straight", source, options):
-                self.code[key] = jit.cubin("tile_straight", source, options)
+            if self.runs[key] == 1 and jit.is_cached("tile_straight", source, self._options(precision)):
+                self.code[key] = jit.cubin("tile_straight", source, self._options(precision))
             elif (pays or self.runs[key] > REPEATS) and self._queue.qsize() < MAX_WAITING:
                 self._submit(key)
         code = self.code.get(key)
@@ -159,8 +158,11 @@ class _Straight:
         self.engine = engine
         self.program = program
         self.precision = precision
-        self.record = cuda_straight.arguments(program, precision)
+        self.record = cuda_dense.opaque(cuda_straight.arguments(program, precision))
         self.tables: Any = None
+        self.threads = 1 << (len(program.tile) - GENERATED[precision].register_qubits)
+        room = cuda_straight.ROOM[engine.architecture] - cuda_straight.STATIC_BYTES
+        self.shared_bytes = cuda_straight.shared_bytes(program, room, precision)
 
     def function(self, pays: bool) -> Any | None:
         """The kernel if it is ready."""
@@ -171,14 +173,9 @@ class _Straight:
         engine = self.engine
         if self.tables is None:
             self.tables = engine.cupy.asarray(self.program.tables)
-        shape = GENERATED[self.precision]
-        room = cuda_straight.ROOM[engine.architecture] - cuda_straight.STATIC_BYTES
-        shared = cuda_straight.shared_bytes(self.program, room, self.precision)
         blocks = min(self.program.num_tiles, engine.num_processors * cuda_straight.blocks(engine.architecture))
-        threads = 1 << (len(self.program.tile) - shape.register_qubits)
-        engine.launch_function(
-            function, blocks, threads, (target.amps, self.tables, target.new_tickets(), self.record), shared
-        )
+        args = (target.amps, self.tables, target.new_tickets(), self.record)
+        engine.launch_function(function, blocks, self.threads, args, self.shared_bytes)
 
 
 def _interpreter(engine: Any, program: TileProgram, precision: str) -> Callable[[Any], None]:
@@ -193,9 +190,10 @@ def _interpreter(engine: Any, program: TileProgram, precision: str) -> Callable[
     size = len(program.tile)
     threads, shared = 1 << (size - shape.register_qubits), shape.amp_bytes << size
     blocks = min(program.num_tiles, engine.num_processors * BLOCKS_PER_PROCESSOR)
+    function, record = engine.function("tile_exec", INSTANCES[precision]), cuda_dense.opaque(geometry)
 
     def run(target: Any, _keep: Any = tables) -> None:
-        engine.launch("tile_exec", INSTANCES[precision], blocks, threads, (target.amps, words, geometry), shared)
+        engine.launch_function(function, blocks, threads, (target.amps, words, record), shared)
 
     return run
 

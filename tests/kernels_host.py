@@ -9,6 +9,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 from types import SimpleNamespace
+from weakref import WeakValueDictionary
 
 import numpy as np
 from straight_host import REPLACED, compiler
@@ -26,15 +27,37 @@ SHARED = (
 )
 
 
+class Capture:
+    """What streams do: at once, or noted while one of them captures."""
+
+    noted = None  # a list while a capture goes on
+    refuses = False
+
+    @classmethod
+    def do(cls, action):
+        if cls.noted is None:
+            action()
+        else:
+            cls.noted.append(action)
+
+
 class Array(np.ndarray):
     """A NumPy array with the names by which CuPy's come to the host and are zeroed."""
 
     def get(self):
+        assert Capture.noted is None, "a capture must not wait"
         return np.array(self)
 
     @property
     def data(self):
-        return SimpleNamespace(memset_async=lambda value, size: self.view(np.uint8)[:size].fill(value))
+        whole = self.view(np.uint8)
+        return SimpleNamespace(
+            ptr=self.ctypes.data,
+            memset_async=lambda value, size: Capture.do(lambda: whole[:size].fill(value)),
+            copy_to_host_async=lambda address, size: Capture.do(
+                lambda: ctypes.memmove(address, whole.ctypes.data, size)
+            ),
+        )
 
 
 def _translated(text):
@@ -122,13 +145,27 @@ class _Stream:
     def record(self, stream=None):
         pass
 
+    def synchronize(self):
+        assert Capture.noted is None, "a capture must not wait"
+
+    def begin_capture(self):
+        if Capture.refuses:
+            raise RuntimeError("cudaErrorStreamCaptureUnsupported: operation not permitted when stream is capturing")
+        Capture.noted = []
+
+    def end_capture(self):
+        noted, Capture.noted = Capture.noted, None
+        return SimpleNamespace(launch=lambda: [action() for action in noted])
+
 
 class _Cupy:
     """The part of CuPy that emulated blocks and library products use, by NumPy."""
 
     matmul = staticmethod(np.matmul)
 
-    cuda = SimpleNamespace(Stream=_Stream, Event=_Stream, get_current_stream=_Stream)
+    cuda = SimpleNamespace(
+        Stream=_Stream, Event=_Stream, get_current_stream=_Stream, alloc_pinned_memory=lambda size: bytearray(size)
+    )
 
     @staticmethod
     def asarray(values, dtype=None):
@@ -154,10 +191,11 @@ class Engine:
     def __init__(self, architecture=80, num_processors=3):
         self.architecture, self.num_processors = architecture, num_processors
         self.launched = []
+        self.workspaces = WeakValueDictionary()
 
     def free_bytes(self):
         return 1 << 40
 
     def launch(self, name, instance, blocks, threads, args, shared_bytes=0):
         self.launched.append(name)
-        launch(name, instance, blocks, threads, args, shared_bytes)
+        Capture.do(lambda: launch(name, instance, blocks, threads, args, shared_bytes))

@@ -9,7 +9,7 @@ from ozaki_forms import chunked
 from random_ops import random_state, random_unitary
 from reference import apply_op
 
-from qsim_ozaki import cuda_ozaki, cuda_ozaki_tables, jit, moduli, ozaki
+from qsim_ozaki import cuda_dense, cuda_ozaki, cuda_ozaki_tables, jit, moduli, ozaki
 from qsim_ozaki.cuda_ozaki_pipeline import Pipeline, Wgmma
 from qsim_ozaki.engine import select
 from qsim_ozaki.errors import CapacityError, EngineError
@@ -83,7 +83,7 @@ def test_words_and_biases_give_the_residue_of_a_64_bit_integer(rng, scheme):
 def test_a_launch_gets_a_record_s_bytes_and_no_fields():
     record = np.zeros(1, cuda_ozaki_tables.COLUMNS)
     record["base"], record["depth_blocks"] = 2**40 + 3, 8
-    bare = cuda_ozaki_tables.opaque(record)
+    bare = cuda_dense.opaque(record)
     assert (bare.dtype.names, bare.size) == (None, 1)
     assert bare.tobytes() == record.tobytes()
 

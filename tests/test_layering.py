@@ -211,7 +211,11 @@ RULES = {
         {"numpy", "platformdirs"},
     ),
     "calibrate_ops": ({"ops"}, {"numpy"}),
-    "cuda_ozaki": ({"cuda_ozaki_pipeline", "cuda_ozaki_tables", "cuda_dense", "ozaki", "ops", "errors"}, {"numpy"}),
+    "cuda_ozaki": (
+        {"cuda_graph", "cuda_ozaki_pipeline", "cuda_ozaki_tables", "cuda_dense", "ozaki", "ops", "errors"},
+        {"numpy"},
+    ),
+    "cuda_graph": (set(), set()),
     "cuda_ozaki_pipeline": (set(), set()),
     "cuda_ozaki_tables": ({"cuda_dense", "ozaki", "moduli", "ops"}, {"numpy"}),
     "cuda_hadamard": ({"cuda_dense"}, {"numpy"}),

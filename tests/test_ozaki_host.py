@@ -1,6 +1,8 @@
 """The GPU's kernels of the emulated block, on the host: residues and sums are the CPU twin's, bit for bit, in every
 layout; one kernel writes back what two do; faults are found."""
 
+import weakref
+
 import numpy as np
 import pytest
 import straight_host
@@ -181,6 +183,89 @@ def test_planted_faults_and_odd_columns_are_redone(host, rng):
         exact = matrix.astype(np.clongdouble) @ odd[column].astype(np.clongdouble)
         norm = np.linalg.norm(odd[column].astype(np.clongdouble))
         assert np.max(np.abs(y[column] - exact)) <= float(moduli.error_bound(9, 7)) * norm
+
+
+def runs_of(host, block, amps, start, count, real="double"):
+    """Amplitudes after each of some runs from ``start``, and how many launches the host made for each."""
+    states, launches = [], []
+    for _ in range(count):
+        amps[...], before = start, len(host.launched)
+        assert block.run(amps, {"REAL": real})[0] == 0
+        states.append(np.array(amps))
+        launches.append(len(host.launched) - before)
+    return states, launches
+
+
+def test_a_block_that_runs_again_on_a_state_is_one_launch(host, rng):
+    matrix, block = block_on(host, rng, (6, 0, 1, 9, 3, 10, 4), 16)
+    start = random_state(rng, 12)
+    amps, other = (host.cupy.asarray(start.copy()) for _ in range(2))
+    states, launches = runs_of(host, block, amps, start, 4)
+    assert launches == [3, 3, 0, 0]  # in turn, noted for a graph, by it
+    expected = apply_op(start, Op(Kind.UNITARY, (6, 0, 1, 9, 3, 10, 4), matrix))
+    assert np.max(np.abs(states[0] - expected)) <= float(moduli.error_bound(COUNT, 7))
+    assert all(np.array_equal(state, states[0]) for state in states)
+    again = random_state(rng, 12)
+    states, launches = runs_of(host, block, other, again, 3)  # elsewhere in memory
+    assert launches == [3, 3, 0]
+    assert all(np.array_equal(state, states[0]) for state in states)
+    assert np.array_equal(runs_of(host, block, amps, again, 1)[0][0], states[0])
+    assert runs_of(host, block, amps, again, 1)[1] == [0]  # two states are remembered
+    single = host.cupy.asarray(start.astype(np.complex64))
+    assert runs_of(host, block, single, start.astype(np.complex64), 3, "float")[1] == [3, 3, 0]
+    assert runs_of(host, block, other, again, 1)[1] == [3]  # and no more
+    held = weakref.ref(amps)
+    del amps
+    assert held() is None
+
+
+def test_graphs_of_blocks_share_one_workspace(host, rng):
+    start = random_state(rng, 12)
+    blocks = [block_on(host, rng, targets, 16)[1] for targets in ((6, 0, 1, 9, 3, 10, 4), (5, 0, 1, 2, 3, 4, 8))]
+    alone = []
+    for block in blocks:
+        amps = host.cupy.asarray(start.copy())
+        alone.append(runs_of(host, block, amps, start, 1)[0][0])
+    host.workspaces.clear()
+    amps = host.cupy.asarray(start.copy())
+    for _ in range(3):
+        for block, expected in zip(blocks, alone, strict=True):
+            assert np.array_equal(runs_of(host, block, amps, start, 1)[0][0], expected)
+    assert len(host.workspaces) == 1
+    del block, blocks
+    assert len(host.workspaces) == 0
+
+
+def test_faults_and_odd_columns_are_redone_where_a_graph_runs(host, rng):
+    targets = (6, 0, 1, 9, 3, 10, 4)
+    matrix, block = block_on(host, rng, targets, 16, count=9)
+    start = random_state(rng, 12)
+    amps, expected = host.cupy.asarray(start.copy()), apply_op(start, Op(Kind.UNITARY, targets, matrix))
+    runs_of(host, block, amps, start, 2)
+    for _ in range(2):
+        at = int(rng.integers(block.operand.size))
+        modulus, old = int(block.block.scheme.moduli[at // 128**2 // 2, 0]), int(block.operand[at])
+        block.operand[at] = moduli.balanced(old + int(rng.integers(1, modulus)), modulus)
+        amps[...], before = start, len(host.launched)
+        redone, _ = block.run(amps, {"REAL": "double"})
+        block.operand[at] = old
+        assert redone > 0
+        assert len(host.launched) == before
+        assert np.max(np.abs(amps - expected)) <= 1e-8
+    amps[...] = start
+    amps[0] = np.nan
+    assert block.run(amps, {"REAL": "double"})[0] == 1
+    states, _ = runs_of(host, block, amps, start, 1)  # and the next run reports nothing
+    assert np.max(np.abs(states[0] - expected)) <= 1e-8
+
+
+def test_a_runtime_that_refuses_a_graph_gets_every_launch(host, rng, monkeypatch):
+    monkeypatch.setattr("kernels_host.Capture.refuses", True)
+    _, block = block_on(host, rng, (6, 0, 1, 9, 3, 10, 4), 16)
+    start = random_state(rng, 12)
+    states, launches = runs_of(host, block, host.cupy.asarray(start.copy()), start, 4)
+    assert launches == [3, 3, 3, 3]
+    assert all(np.array_equal(state, states[0]) for state in states)
 
 
 @pytest.mark.parametrize("columns", [8, 16])
