@@ -1,17 +1,23 @@
 """The CUDA engine: tables and tile programs against NumPy, and on a GPU what the common engine tests do not reach."""
 
+import ctypes
 import weakref
+from collections import OrderedDict
+from functools import reduce
 from types import SimpleNamespace
 
+import kernels_host
 import numpy as np
 import pytest
+import straight_host
 import tile_twin
 from random_ops import random_op, random_state, random_swaps, random_unitary, swap_ops
 from reference import apply_op, tolerance
 
-from qsim_ozaki import cuda_dense, cuda_layout, cuda_lower, cuda_program, cuda_tiles
+from qsim_ozaki import cuda_dense, cuda_layout, cuda_lower, cuda_program, cuda_tiles, jit
+from qsim_ozaki.cuda import CACHED_PROGRAMS, COUNTER_AMPS, COUNTER_BYTES, DTYPES, CudaEngine, CudaState
 from qsim_ozaki.errors import CapacityError, EngineError
-from qsim_ozaki.ops import EMPTY, DenseBlock, HadamardPass, Kind, Op, TilePass
+from qsim_ozaki.ops import EMPTY, DenseBlock, HadamardPass, Kind, Op, Prepare, TilePass
 
 PRECISIONS = ["double", "single"]
 
@@ -132,6 +138,73 @@ def test_a_compiled_pass_holds_no_state(num_qubits):
     del state
     assert held() is None
     assert callable(launch)
+
+
+@pytest.mark.parametrize("num_qubits", [5, 12])
+def test_every_pass_draws_its_tiles_from_a_counter_at_zero(num_qubits):
+    amps = np.full(1 << num_qubits, 1 + 1j).view(kernels_host.Array)
+    state = CudaState(num_qubits, "double", amps)
+    counters = {}
+    for _ in range(3 * COUNTER_AMPS * 2):
+        address = int(state.new_tickets())
+        counter = ctypes.c_uint64.from_address(address)
+        assert counter.value == 0
+        counter.value = 77  # what a pass leaves
+        counters[address] = counter
+    assert len(counters) == min(amps.size, COUNTER_AMPS) * 16 // COUNTER_BYTES
+    assert np.all(amps == 1 + 1j)
+
+
+@pytest.fixture
+def host_engine(monkeypatch):
+    """The CUDA engine over kernels on the host, which counts what it uploads."""
+    if straight_host.compiler() is None:
+        pytest.skip("no C++ compiler")
+    engine = object.__new__(CudaEngine)
+    engine.cupy, engine.architecture, engine.uploads = SimpleNamespace(), 80, 0
+    engine._programs = OrderedDict()
+
+    def asarray(values):
+        engine.uploads += 1
+        return kernels_host.Engine.cupy.asarray(values)
+
+    def load(name, instance, device):
+        return lambda grid, block, args, shared_mem: kernels_host.launch(name, dict(instance), grid[0], block[0], args)
+
+    engine.cupy.asarray, engine.device_id = asarray, 0
+    monkeypatch.setattr(jit, "load", load)
+    return engine
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("num_qubits", [3, 13])
+def test_a_step_is_compiled_once_for_all_states_of_its_width(host_engine, rng, num_qubits, precision):
+    dtype, size = DTYPES[precision], 1 << max(num_qubits, cuda_layout.SHAPES[precision].register_qubits)
+    steps = [Prepare(rng.normal(size=(num_qubits, 2)) + 0j) for _ in range(2)]
+    for turn in range(2):  # another state each time
+        amps = np.full(size, 5, dtype).view(kernels_host.Array)
+        for step in steps:
+            host_engine.run_step(CudaState(num_qubits, precision, amps), step)
+            expected = np.zeros(size, complex)
+            expected[: 1 << num_qubits] = reduce(np.kron, step.factors[::-1])
+            assert np.linalg.norm(amps - expected) <= tolerance(num_qubits, precision) * np.linalg.norm(expected)
+        assert host_engine.uploads == 6, turn
+    host_engine.forget()
+    host_engine.run_step(CudaState(num_qubits, precision, amps), steps[0])
+    assert host_engine.uploads == 9
+
+
+def test_the_oldest_steps_are_forgotten_first(host_engine):
+    amps = np.zeros(32, complex).view(kernels_host.Array)
+    state = CudaState(3, "double", amps)
+    steps = [Prepare(np.eye(2, dtype=complex)[[0, 0, 1]]) for _ in range(CACHED_PROGRAMS + 1)]
+    for step in (*steps[:-1], steps[0], steps[-1]):
+        host_engine.run_step(state, step)
+    made = host_engine.uploads
+    host_engine.run_step(state, steps[0])
+    assert host_engine.uploads == made
+    host_engine.run_step(state, steps[1])
+    assert host_engine.uploads == made + 3
 
 
 @pytest.mark.cuda

@@ -50,9 +50,15 @@ def test_a_small_pass_is_compiled_when_it_repeats(compiled):
     assert compiler.function("pass", "double", pays=False) is not None
 
 
-def test_what_is_on_disk_is_used_at_once(compiled):
+def test_what_is_on_disk_is_used_at_once(compiled, monkeypatch):
     compiled.pop().set()
     assert cuda_tiles.Compiler(90).function("on disk", "single", pays=False) == (b"on disk", "tile_straight")
+    asked = []
+    monkeypatch.setattr(jit, "is_cached", lambda name, source, options: asked.append(source))
+    compiler = cuda_tiles.Compiler(90)
+    for _ in range(cuda_tiles.REPEATS):
+        assert compiler.function("not there", "single", pays=False) is None
+    assert asked == ["not there"]  # a hash of the source and a look at the disk, once
 
 
 def test_a_source_that_does_not_compile_leaves_the_interpreter(compiled):
