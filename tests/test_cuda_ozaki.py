@@ -189,6 +189,30 @@ def test_chunks_on_any_streams_give_the_same_bits(gpu, rng):
 
 @pytest.mark.cuda
 @pytest.mark.parametrize("precision", ["double", "single"])
+@pytest.mark.parametrize("num_qubits", [9, 14, 21])
+def test_a_graph_does_what_its_launches_do(gpu, rng, num_qubits, precision):
+    """On the caller's stream, the default one and others, between other work; fresh amplitudes each time."""
+    cupy, targets = gpu.cupy, (3, 0, 7, 6, 5, 8, 1)
+    _, block = block_on(gpu, rng, targets, 9)
+    amps = cupy.empty(1 << num_qubits, np.complex128 if precision == "double" else np.complex64)
+    instance = jit.DOUBLE if precision == "double" else jit.SINGLE
+    for turn in range(5):
+        start = cupy.asarray(random_state(rng, num_qubits).astype(amps.dtype))
+        expected = start.copy()
+        block.run(expected, instance)  # elsewhere in memory
+        cupy.cuda.Device().synchronize()
+        with cupy.cuda.Stream(non_blocking=True) if turn % 2 else cupy.cuda.Stream.null as stream:
+            amps[...] = start
+            redone, _ = block.run(amps, instance)
+            found = amps.copy()
+            amps.fill(0)
+        stream.synchronize()
+        assert redone == 0, turn
+        assert (found == expected).all(), turn
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize("precision", ["double", "single"])
 def test_blocks_agree_with_the_reference(gpu, rng, precision):
     for k in (1, 3, 6, 7, 8, 9, 10):
         for num_qubits in (k + 1, 12, 14):
