@@ -1,4 +1,4 @@
-"""Launches of tile passes: the interpreter at once, a straight-line kernel of the same structure once it is compiled.
+"""Launches of tile passes: the interpreter at once, straight-line kernels once they are spelled and compiled.
 
 In: a tile pass's qubits and ops. Out: functions that launch it on a state. It decides only when compiling pays.
 """
@@ -38,7 +38,9 @@ INSTANCES = {"double": jit.DOUBLE, "single": jit.SINGLE}
 BLOCKS_PER_PROCESSOR = 2  # what registers allow; each block then fetches its next tile behind its arithmetic
 ONCE_QUBITS = 26  # a pass takes half a millisecond and more (H200, 2026-11): compile as soon as it is seen
 REPEAT_QUBITS = 18  # below, a launch costs as much as the pass
-REPEATS = 4  # runs of a structure on a smaller state before it is compiled
+# Runs of a pass on a smaller state before it is spelled: that takes the host tens of milliseconds, and saves each run
+# less than one (H200, 2026-11).
+REPEATS = 4
 MAX_WAITING = 256  # structures that wait for the compiler
 
 
@@ -51,23 +53,21 @@ class Compiler:
     def __init__(self, architecture: int) -> None:
         self.architecture = architecture
         self.code: dict[tuple[str, str], bytes | None] = {}  # None: compiling, or refused by the compiler
-        self.runs: dict[tuple[str, str], int] = {}
         self._functions: dict[tuple[str, str], Any] = {}
         self._queue: queue.Queue[tuple[str, str] | None] = queue.Queue()  # None: end
         self._threads: list[threading.Thread] = []
         self._ended = False
         COMPILERS.add(self)
 
-    def function(self, source: str, precision: str, pays: bool) -> Any | None:
-        """The kernel if it is ready. ``pays``: have it compiled if it is not, at once where the disk has it."""
+    def function(self, source: str, precision: str) -> Any | None:
+        """The kernel if it is ready; if not, it is read from the disk now, or compiled."""
         key = (source, precision)
         if key in self._functions:
             return self._functions[key]
         if key not in self.code:
-            self.runs[key] = self.runs.get(key, 0) + 1
-            if self.runs[key] == 1 and jit.is_cached("tile_straight", source, self._options(precision)):
+            if jit.is_cached("tile_straight", source, self._options(precision)):
                 self.code[key] = jit.cubin("tile_straight", source, self._options(precision))
-            elif (pays or self.runs[key] > REPEATS) and self._queue.qsize() < MAX_WAITING:
+            elif self._queue.qsize() < MAX_WAITING:
                 self._submit(key)
         code = self.code.get(key)
         if code is None:
@@ -122,33 +122,48 @@ def _end_all() -> None:
 
 def tile_launch(engine: Any, state: Any, tile: Tile, ops: Sequence[Op]) -> Callable[[Any], None]:
     """A function that runs one tile pass on a state of the same width and precision."""
-    precision = state.precision  # what follows is cached: it must not hold the state itself
-    shape = SHAPES[precision]
-    if len(tile.qubits) > shape.tile_qubits:
+    if len(tile.qubits) > SHAPES[state.precision].tile_qubits:
         tile = tile.with_qubits(tuple(sorted({q for op in ops for q in op.mixed_qubits})))
-    arguments = (tile, ops, state.kernel_qubits, precision)
-    interpreted: list[Callable[[Any], None]] = []
-    spelled: list[_Straight] = []
-    if state.kernel_qubits >= REPEAT_QUBITS:
-        try:
-            pairs = cuda_straight.has_pairs(engine.architecture, precision)
-            parts = cuda_straight.straight(*arguments, pairs)
-            spelled = [_Straight(engine, part, precision) for part in parts]
-        except cuda_straight_program.NotStraightError:
-            spelled = []  # the interpreter knows every operator
-    pays = state.kernel_qubits >= ONCE_QUBITS
+    return _Pass(engine, (tile, ops, state.kernel_qubits, state.precision)).run
 
-    def run(target: Any) -> None:
-        functions = [part.function(pays) for part in spelled]
-        if functions and all(functions):
-            for part, function in zip(spelled, functions, strict=True):
+
+class _Pass:
+    """A tile pass on states of one width and precision; it is cached, and holds none of them."""
+
+    def __init__(self, engine: Any, arguments: tuple[Tile, Sequence[Op], int, str]) -> None:
+        num_qubits = arguments[2]
+        self.engine, self.arguments = engine, arguments
+        self.spelled_after = 0 if num_qubits >= ONCE_QUBITS else REPEATS if num_qubits >= REPEAT_QUBITS else None
+        self.runs = 0
+        self.parts: list[_Straight] = []
+        self.functions: list[Any] = []
+        self.interpreted: Callable[[Any], None] | None = None
+
+    def run(self, target: Any) -> None:
+        """Runs it on ``target``."""
+        if self.runs == self.spelled_after:
+            self.parts = self._spelled()
+        self.runs += 1
+        if self.parts and not self.functions:
+            functions = [part.function() for part in self.parts]
+            self.functions = functions if all(functions) else []
+        if self.functions:
+            for part, function in zip(self.parts, self.functions, strict=True):
                 part.launch(function, target)
             return
-        if not interpreted:
-            interpreted.append(_interpreter(engine, compile_tile(*arguments), precision))
-        interpreted[0](target)
+        if self.interpreted is None:
+            self.interpreted = _interpreter(self.engine, compile_tile(*self.arguments), self.arguments[3])
+        self.interpreted(target)
 
-    return run
+    def _spelled(self) -> list[_Straight]:
+        """The pass in straight-line form, where every operator has one: the interpreter knows all."""
+        precision = self.arguments[3]
+        pairs = cuda_straight.has_pairs(self.engine.architecture, precision)
+        try:
+            programs = cuda_straight.straight(*self.arguments, pairs)
+        except cuda_straight_program.NotStraightError:
+            return []
+        return [_Straight(self.engine, program, precision) for program in programs]
 
 
 class _Straight:
@@ -164,9 +179,9 @@ class _Straight:
         room = cuda_straight.ROOM[engine.architecture] - cuda_straight.STATIC_BYTES
         self.shared_bytes = cuda_straight.shared_bytes(program, room, precision)
 
-    def function(self, pays: bool) -> Any | None:
+    def function(self) -> Any | None:
         """The kernel if it is ready."""
-        return self.engine.compiler.function(self.program.source, self.precision, pays)
+        return self.engine.compiler.function(self.program.source, self.precision)
 
     def launch(self, function: Any, target: Any) -> None:
         """Runs it on ``target``."""

@@ -1,10 +1,13 @@
 """When the CUDA engine has a generated kernel compiled, and what it runs meanwhile; the compiler is made up."""
 
 import threading
+from types import SimpleNamespace
 
 import pytest
 
 from qsim_ozaki import cuda_tiles, jit
+from qsim_ozaki.cuda_layout import Tile
+from qsim_ozaki.cuda_straight_program import NotStraightError
 from qsim_ozaki.errors import EngineError
 
 
@@ -27,49 +30,97 @@ def compiled(monkeypatch):
     return sources
 
 
-def test_a_large_pass_is_compiled_behind_its_first_run(compiled):
+def test_a_pass_is_compiled_behind_its_first_runs(compiled):
     gate = compiled.pop()
     compiler = cuda_tiles.Compiler(90)
-    assert compiler.function("pass", "double", pays=True) is None
-    assert compiler.function("pass", "double", pays=True) is None
+    assert compiler.function("pass", "double") is None
+    assert compiler.function("pass", "double") is None
     gate.set()
     compiler.finish()
-    assert compiler.function("pass", "double", pays=True) == (b"pass", "tile_straight")
+    assert compiler.function("pass", "double") == (b"pass", "tile_straight")
     assert compiled == ["pass"]
 
 
-def test_a_small_pass_is_compiled_when_it_repeats(compiled):
-    compiled.pop().set()
-    compiler = cuda_tiles.Compiler(90)
-    for _ in range(cuda_tiles.REPEATS):
-        assert compiler.function("pass", "double", pays=False) is None
-        compiler.finish()
-    assert compiled == []
-    compiler.function("pass", "double", pays=False)
-    compiler.finish()
-    assert compiler.function("pass", "double", pays=False) is not None
+@pytest.fixture
+def passes(monkeypatch):
+    """What passes run: names of launches, of which spelling a pass and packing it for the interpreter are two."""
+    done = []
+
+    def straight(tile, ops, num_qubits, precision, pairs):
+        done.append("spell")
+        if ops == "nothing straight":
+            raise NotStraightError
+        return ["first", "second"][: len(ops)]
+
+    class Part:
+        def __init__(self, engine, program, precision):
+            self.program = program
+
+        def function(self):
+            return self.program in ready and self.program
+
+        def launch(self, function, target):
+            done.append(function)
+
+    def interpreter(engine, program, precision):
+        done.append("pack")
+        return lambda target: done.append("interpret")
+
+    ready = set()
+    monkeypatch.setattr(cuda_tiles.cuda_straight, "straight", straight)
+    monkeypatch.setattr(cuda_tiles, "_Straight", Part)
+    monkeypatch.setattr(cuda_tiles, "compile_tile", lambda *_: "program")
+    monkeypatch.setattr(cuda_tiles, "_interpreter", interpreter)
+
+    def runs(num_qubits, ops, count, now_ready=()):
+        launch = cuda_tiles.tile_launch(
+            SimpleNamespace(architecture=90),
+            SimpleNamespace(precision="double", kernel_qubits=num_qubits),
+            Tile(tuple(range(12))),
+            ops,
+        )
+        done.clear()
+        ready.clear()
+        for number in range(count):
+            if number == count - 1:
+                ready.update(now_ready)
+            launch(None)
+        return list(done)
+
+    return runs
 
 
-def test_what_is_on_disk_is_used_at_once(compiled, monkeypatch):
+def test_a_large_pass_is_spelled_at_once_and_interpreted_until_all_of_it_is_compiled(passes):
+    large, both = cuda_tiles.ONCE_QUBITS, ("first", "second")
+    assert passes(large, "ab", 1, both) == ["spell", "first", "second"]
+    assert passes(large, "ab", 2, both) == ["spell", "pack", "interpret", "first", "second"]
+    assert passes(large, "ab", 2, ("first",)) == ["spell", "pack", "interpret", "interpret"]
+    assert passes(large, "nothing straight", 2, both) == ["spell", "pack", "interpret", "interpret"]
+
+
+def test_a_smaller_pass_is_spelled_when_it_repeats_and_a_small_one_never(passes):
+    interpreted = ["pack", *["interpret"] * cuda_tiles.REPEATS]
+    for width in (cuda_tiles.REPEAT_QUBITS, cuda_tiles.ONCE_QUBITS - 1):
+        assert passes(width, "a", cuda_tiles.REPEATS, ("first",)) == interpreted
+        assert passes(width, "a", cuda_tiles.REPEATS + 1, ("first",)) == [*interpreted, "spell", "first"]
+        assert passes(width, "a", cuda_tiles.REPEATS + 2) == [*interpreted, "spell", "interpret", "interpret"]
+    assert passes(cuda_tiles.REPEAT_QUBITS - 1, "a", cuda_tiles.REPEATS + 1, ("first",)) == [*interpreted, "interpret"]
+
+
+def test_what_is_on_disk_is_used_at_once(compiled):
     compiled.pop().set()
-    assert cuda_tiles.Compiler(90).function("on disk", "single", pays=False) == (b"on disk", "tile_straight")
-    asked = []
-    monkeypatch.setattr(jit, "is_cached", lambda name, source, options: asked.append(source))
-    compiler = cuda_tiles.Compiler(90)
-    for _ in range(cuda_tiles.REPEATS):
-        assert compiler.function("not there", "single", pays=False) is None
-    assert asked == ["not there"]  # a hash of the source and a look at the disk, once
+    assert cuda_tiles.Compiler(90).function("on disk", "single") == (b"on disk", "tile_straight")
 
 
 def test_a_source_that_does_not_compile_leaves_the_interpreter(compiled):
     compiled.pop().set()
     compiler = cuda_tiles.Compiler(90)
     for _ in range(3):
-        assert compiler.function("wrong", "double", pays=True) is None
+        assert compiler.function("wrong", "double") is None
         compiler.finish()
-    compiler.function("right", "double", pays=True)
+    compiler.function("right", "double")
     compiler.finish()
-    assert compiler.function("right", "double", pays=True) is not None
+    assert compiler.function("right", "double") is not None
 
 
 def test_the_end_waits_for_what_is_being_compiled_alone(compiled, monkeypatch):
@@ -77,12 +128,12 @@ def test_the_end_waits_for_what_is_being_compiled_alone(compiled, monkeypatch):
     monkeypatch.setattr(cuda_tiles.os, "cpu_count", lambda: 2)
     compiler = cuda_tiles.Compiler(90)
     for source in ("first", "second", "third"):
-        compiler.function(source, "double", pays=True)
+        compiler.function(source, "double")
     threading.Timer(0.2, gate.set).start()
     while compiler._queue.qsize() > 2:  # until the only thread has the first
         pass
     compiler.end()
     assert compiled == ["first"]
     assert not any(thread.is_alive() for thread in compiler._threads)
-    assert compiler.function("first", "double", pays=True) is not None
-    assert compiler.function("late", "double", pays=True) is None
+    assert compiler.function("first", "double") is not None
+    assert compiler.function("late", "double") is None
