@@ -96,8 +96,9 @@ def schedule(items: Sequence[Item], frame: Frame, style: Style = Style()) -> lis
     pending: dict[int, int] = {}
     phases: list[Phase] = []
     lines, stored = 0 if style.straight else frame.lines(), frame.lines(stored=True)
+    brief = not style.straight  # the search would take longer than the rest of packing, and saves little
     rules = _cpu.PhaseRules(
-        list(frame.tile), frame.register_qubits, frame.line_qubits, lines, stored, style.pairs, PHASE_ENERGIES
+        list(frame.tile), frame.register_qubits, frame.line_qubits, lines, stored, style.pairs, PHASE_ENERGIES, brief
     )
     path, holds = _cpu.search_phases([phase_item(item) for item in items], rules)
     last: list[Item] = []
@@ -105,9 +106,10 @@ def schedule(items: Sequence[Item], frame: Frame, style: Style = Style()) -> lis
         todo, last = _split(todo, path[-1][0])
     if not path or path[0][0] & lines:
         path.insert(0, (_fill(frame, lines), 0))
+    todo = _absorb(todo, pending)
     for number, (registers, pair) in enumerate(path):
         if number == len(path) - 1:
-            todo += last
+            todo = _absorb(todo + last, pending)
         elif not todo:
             continue
         phase = Phase(_among(frame.tile, registers), pair=_among(frame.tile, pair))
@@ -174,17 +176,23 @@ def _fill(frame: Frame, lines: int) -> int:
     return _mask(sorted(frame.tile, key=lambda q: (lines >> q & 1, -q))[: frame.register_qubits])
 
 
-def _absorb(todo: list[Item], pending: dict[int, int]) -> list[Item]:
-    """Moves every phase that no earlier item blocks from ``todo`` to ``pending``."""
+def _absorb(todo: list[Item], pending: dict[int, int], tile: int = -1) -> list[Item]:
+    """Moves every phase that no earlier item blocks from ``todo`` to ``pending``.
+
+    Items whose qubits are all outside of ``tile`` are taken for gone: what follows one that mixes its last is blocked.
+    """
     rest = []
     mixed = 0
-    for item in todo:
+    for number, item in enumerate(todo):
         if item.kind == "terms" and not item.used & mixed:
             for key, angle in item.terms.items():
                 _add(pending, key, angle)
         else:
             mixed |= item.mixed
             rest.append(item)
+            if mixed == tile:
+                rest += todo[number + 1 :]
+                break
     return rest
 
 
@@ -192,10 +200,13 @@ def _run(phase: Phase, todo: list[Item], pending: dict[int, int], tile: int, laz
     """Fills ``phase`` with rounds of: absorb phases, multiply in those that the next items need, do the items."""
     registers, pair = _mask(phase.registers), _mask(phase.pair)
     while True:
-        todo = _absorb(todo, pending)
+        todo = _absorb(todo, pending, tile)
         mixed = used = 0
         ready, rest = [], []
-        for item in todo:
+        for number, item in enumerate(todo):
+            if mixed == tile:  # all that follows is blocked
+                rest += todo[number:]
+                break
             blocked = item.mixed & (mixed | used) or item.used & mixed
             outside = item.mixed & ~registers and item.kind != "permute" and not inside(item, pair)
             if blocked or outside:

@@ -14,7 +14,7 @@ import tile_twin
 from random_ops import random_op, random_state, random_swaps, random_unitary, swap_ops
 from reference import apply_op, tolerance
 
-from qsim_ozaki import cuda_dense, cuda_layout, cuda_lower, cuda_program, cuda_tiles, jit
+from qsim_ozaki import cuda_dense, cuda_layout, cuda_lower, cuda_program, cuda_schedule, cuda_tiles, jit
 from qsim_ozaki.cuda import CACHED_PROGRAMS, COUNTER_AMPS, COUNTER_BYTES, DTYPES, CudaEngine, CudaState
 from qsim_ozaki.errors import CapacityError, EngineError
 from qsim_ozaki.ops import EMPTY, DenseBlock, HadamardPass, Kind, Op, Prepare, TilePass
@@ -108,6 +108,20 @@ def test_a_widened_matrix_acts_alike(rng):
     state = random_state(rng, 7)
     assert np.linalg.norm(apply_op(state, wider) - apply_op(state, op)) <= tolerance(1)
     assert cuda_dense.widened(op, (2, 4, 6), 7) is op
+
+
+@pytest.mark.parametrize("count", [2, 6, 60, 400])
+def test_the_interpreter_s_phases_are_searched_briefly_and_are_few(rng, count):
+    """At most a fifth more than the search finds that looks at many; nothing is left out, as `schedule` asserts."""
+    few = many = 0
+    for _ in range(6):
+        ops = [random_op(rng, 12, tuple(range(12))) for _ in range(count)]
+        items = [item for item in cuda_lower.lower(ops, 5) if item.kind in ("terms", "rotate", "hadamard", "flip")]
+        frame = cuda_schedule.Frame(tuple(range(12)), 5, 3)
+        few += len(cuda_schedule.schedule(items, frame))
+        many += len(cuda_schedule.schedule(items, frame, cuda_schedule.Style(straight=True)))
+    assert many > 0
+    assert few <= 1.2 * many + 6  # one more each where lines must not be in registers at the load
 
 
 def test_many_rotations_do_not_leave_the_range_of_single(rng):

@@ -42,10 +42,10 @@ void bind_phases(nb::module_& m) {
     nb::class_<PhaseRules>(m, "PhaseRules")
         .def("__init__",
              [](PhaseRules* self, std::vector<int> tile, int register_qubits, int line_qubits, index_t loads, index_t stores,
-                bool pairs, const PhaseEnergies& energies) {
-                 new (self) PhaseRules{std::move(tile), register_qubits, line_qubits, loads, stores, pairs, energies};
+                bool pairs, const PhaseEnergies& energies, bool brief) {
+                 new (self) PhaseRules{std::move(tile), register_qubits, line_qubits, loads, stores, pairs, energies, brief};
              },
-             "tile"_a, "register_qubits"_a, "line_qubits"_a, "loads"_a, "stores"_a, "pairs"_a, "energies"_a);
+             "tile"_a, "register_qubits"_a, "line_qubits"_a, "loads"_a, "stores"_a, "pairs"_a, "energies"_a, "brief"_a);
     m.def("search_phases", &search, "items"_a, "rules"_a, nb::call_guard<nb::gil_scoped_release>(),
           "(registers, pair) of each phase, as masks, and whether the last one's work waits for it; see phase_search.hpp.");
 }

@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 #include <unordered_map>
+#include <utility>
 
 #include "phase_run.hpp"
 
@@ -20,6 +21,7 @@ constexpr double kLeastWorth = 0.8;  // of a pair's items, over what its blocks 
 constexpr double kSpread = 0.45;  // of an exchange: a store to twice as many lines at once (H200, 2026-11)
 constexpr std::array kRates{1.0, 1.5};  // how much states are preferred that have done more
 constexpr std::size_t kWidth = 12, kLeastWidth = 4, kLooks = 16000;  // of the beam; narrower where there are many items
+constexpr std::size_t kBriefLooks = 600, kBriefLeast = 2;  // where searching is to take no longer than what follows it
 
 struct State {
     std::vector<std::int32_t> left;
@@ -73,7 +75,8 @@ public:
     // The path of least energy that is found where items are worth `rate` times their usual energy.
     State best(const Task& task, double rate) const {
         const double exchange = rules_.energies.exchange;
-        const std::size_t width = std::clamp<std::size_t>(kLooks / (items_.size() + 1), kLeastWidth, kWidth);
+        const auto [looks, least] = rules_.brief ? std::pair(kBriefLooks, kBriefLeast) : std::pair(kLooks, kLeastWidth);
+        const std::size_t width = std::clamp(looks / (items_.size() + 1), least, kWidth);
         State start, found;
         start.left = task.left;
         std::vector<State> beam{after(start, {}, 0)};
@@ -259,6 +262,7 @@ PhasePlan search_phases(const std::vector<PhaseItem>& items, const PhaseRules& r
     const index_t last = search.last_registers();
     for (const index_t registers : {index_t{0}, last})
         for (const double rate : kRates) {
+            if (rules.brief && rate != kRates.back()) continue;
             State found = search.best(search.task(registers), rate);
             if (found.energy < best.energy) best = std::move(found), holds = registers != 0;
         }

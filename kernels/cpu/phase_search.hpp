@@ -30,6 +30,7 @@ struct PhaseRules {
     index_t loads, stores;  // qubits that the first and the last phase leave to the threads
     bool pairs;             // whether a phase may have matrices on two qubits of neighbouring threads
     PhaseEnergies energies;
+    bool brief;  // looks at few phases at a time
 };
 
 // A phase's register qubits and its pair, as masks.
