@@ -54,6 +54,9 @@ class Array(np.ndarray):
         return SimpleNamespace(
             ptr=self.ctypes.data,
             memset_async=lambda value, size: Capture.do(lambda: whole[:size].fill(value)),
+            copy_from_device_async=lambda source, size: Capture.do(
+                lambda: ctypes.memmove(whole.ctypes.data, source.ptr, size)
+            ),
             copy_to_host_async=lambda address, size: Capture.do(
                 lambda: ctypes.memmove(address, whole.ctypes.data, size)
             ),

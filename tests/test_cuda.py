@@ -185,9 +185,22 @@ def host_engine(monkeypatch):
     def load(name, instance, device):
         return lambda grid, block, args, shared_mem: kernels_host.launch(name, dict(instance), grid[0], block[0], args)
 
-    engine.cupy.asarray, engine.device_id = asarray, 0
+    engine.cupy.asarray, engine.cupy.empty, engine.device_id = asarray, kernels_host.Engine.cupy.empty, 0
+    engine.max_memory_bytes, engine._ones = 0, {}
     monkeypatch.setattr(jit, "load", load)
     return engine
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("num_qubits", [3, 13])
+def test_a_new_state_is_all_zeros_and_an_amplitude_alone_is_put_there(host_engine, num_qubits, precision):
+    size = 1 << max(num_qubits, cuda_layout.SHAPES[precision].register_qubits)
+    for _ in range(2):
+        state = host_engine.allocate(num_qubits, precision)
+        assert np.array_equal(np.array(state.amps), np.eye(1, size)[0])
+    assert host_engine.uploads == 1
+    host_engine.run_step(state, Prepare(np.full((num_qubits, 2), [0.6j, 0.8]), alone=True))
+    assert abs(state.amps[0] - (0.6j) ** num_qubits) <= tolerance(num_qubits, precision)
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)
