@@ -31,8 +31,8 @@ class Replays:
 
         Args:
             key: addresses of the buffers, and all else that the launches depend on.
-            prepare: allocates what they need besides; returns them, nothing but launches, copies and fills that return
-                at once, and what has to live as long as their graph.
+            prepare: allocates what they need besides; returns them, nothing but launches and fills that return at once
+                (CuPy refuses copies to the host in a capture), and what has to live as long as their graph.
         """
         found = self._graphs.get(key)
         if found is not None:

@@ -185,6 +185,7 @@ class EmulatedBlock:
             chunks.replays.launch(key, lambda: self._whole(amps, instance, chunks))
         else:
             self._launch_all(chunks, self.parts(amps, instance, chunks))
+        chunks.report.data.copy_to_host_async(chunks.found.ctypes.data, REPORTED_BYTES)
         cupy.cuda.get_current_stream().synchronize()
         count, residual = int(chunks.found[0]), float(chunks.found.view(np.float64)[1])
         if count:
@@ -205,10 +206,9 @@ class EmulatedBlock:
         return partial(self._launch_all, chunks, self.parts(amps, instance, chunks, [workspace.arrays])), workspace
 
     def _launch_all(self, chunks: _Chunks, parts: tuple[Callable[[int], None], ...]) -> None:
-        """All chunks, and what they report to the host, on the current stream."""
+        """All chunks, on the current stream."""
         chunks.report.data.memset_async(0, REPORTED_BYTES)  # a count and a residual; columns follow
         chunks.lanes.run(len(chunks.records), parts)
-        chunks.report.data.copy_to_host_async(chunks.found.ctypes.data, REPORTED_BYTES)
 
     def parts(
         self, amps: Any, instance: dict[str, str], chunks: _Chunks, scratches: Sequence[tuple[Any, Any, Any]] = ()

@@ -209,6 +209,9 @@ def test_a_graph_does_what_its_launches_do(gpu, rng, num_qubits, precision):
         stream.synchronize()
         assert redone == 0, turn
         assert (found == expected).all(), turn
+    replays = block.chunks(max(num_qubits, block.width)).replays
+    assert replays._captures
+    assert any(replays._graphs.values())
 
 
 @pytest.mark.cuda
