@@ -9,7 +9,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import Any
 
-KEPT = 2  # a state and its copy
+KEPT = 4  # a state, and copies that take turns in memory
 
 
 class Replays:

@@ -195,11 +195,12 @@ def test_a_graph_does_what_its_launches_do(gpu, rng, num_qubits, precision):
     cupy, targets = gpu.cupy, (3, 0, 7, 6, 5, 8, 1)
     _, block = block_on(gpu, rng, targets, 9)
     amps = cupy.empty(1 << num_qubits, np.complex128 if precision == "double" else np.complex64)
+    expected = cupy.empty_like(amps)  # elsewhere in memory
     instance = jit.DOUBLE if precision == "double" else jit.SINGLE
     for turn in range(5):
         start = cupy.asarray(random_state(rng, num_qubits).astype(amps.dtype))
-        expected = start.copy()
-        block.run(expected, instance)  # elsewhere in memory
+        expected[...] = start
+        block.run(expected, instance)
         cupy.cuda.Device().synchronize()
         with cupy.cuda.Stream(non_blocking=True) if turn % 2 else cupy.cuda.Stream.null as stream:
             amps[...] = start

@@ -196,7 +196,8 @@ def runs_of(host, block, amps, start, count, real="double"):
     return states, launches
 
 
-def test_a_block_that_runs_again_on_a_state_is_one_launch(host, rng):
+def test_a_block_that_runs_again_on_a_state_is_one_launch(host, rng, monkeypatch):
+    monkeypatch.setattr("qsim_ozaki.cuda_graph.KEPT", 2)
     matrix, block = block_on(host, rng, (6, 0, 1, 9, 3, 10, 4), 16)
     start = random_state(rng, 12)
     amps, other = (host.cupy.asarray(start.copy()) for _ in range(2))
