@@ -45,7 +45,7 @@ def noted():
 
 
 def tiles(engine, precision, n=16):
-    """Tile passes by the interpreter and as straight-line kernels, with qubits that move, two of them |0> before or none."""
+    """Tile passes by the interpreter and as straight-line kernels, with qubits that move, none or two |0> before."""
     rng = np.random.default_rng(4)
     tile = (0, 1, 2, 3, *range(6, 14))
     limits = cuda_tiles.REPEAT_QUBITS, cuda_tiles.ONCE_QUBITS
