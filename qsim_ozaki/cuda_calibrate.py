@@ -144,19 +144,20 @@ def compile_blocks(engine: Any) -> None:
 
 
 def block_times(engine: Any, most_qubits: int) -> list[tuple[int, int, int, float]]:
-    """Seconds of blocks alone: (qubits of the matrix, moduli or 0, qubits of the state, seconds), ascending."""
+    """Seconds of blocks alone: (qubits of the matrix, moduli or 0, qubits of the state, seconds), ascending.
+
+    Those of one size take turns: blocks of another would leave them colder caches than circuits of equal blocks have.
+    """
     widths = [most_qubits - 2 * number for number in range(MEASURED_WIDTHS)]
-    blocks: dict[tuple[int, int], DenseBlock] = {}
-    for k in MEASURED_QUBITS:
-        op = Op(Kind.UNITARY, tuple(range(widths[-1] - k, widths[-1])), fourier(k))
-        blocks |= {(k, moduli): DenseBlock(op, Path.OZAKI, moduli) for moduli in MEASURED_MODULI[1:]}
-        blocks[k, 0] = DenseBlock(op)
+    ops = [Op(Kind.UNITARY, tuple(range(widths[-1] - k, widths[-1])), fourier(k)) for k in MEASURED_QUBITS]
+    blocks = [[DenseBlock(op, Path.OZAKI, m) if m else DenseBlock(op) for m in MEASURED_MODULI] for op in ops]
     found = []
     for n in widths:
         state = filled(engine, n, "double")
-        actions = [partial(engine.run_step, state, block) for block in blocks.values()]
-        seconds = seconds_in_turn(engine, actions, REPEATS if n == most_qubits else QUICK_REPEATS)
-        found += [(*which, n, each) for which, each in zip(blocks, seconds, strict=True)]
+        for k, alike in zip(MEASURED_QUBITS, blocks, strict=True):
+            actions = [partial(engine.run_step, state, block) for block in alike]
+            seconds = seconds_in_turn(engine, actions, REPEATS if n == most_qubits else QUICK_REPEATS)
+            found += [(k, moduli, n, each) for moduli, each in zip(MEASURED_MODULI, seconds, strict=True)]
     engine.forget()
     return sorted(found)
 
