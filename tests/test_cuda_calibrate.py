@@ -88,7 +88,7 @@ def emulated_seconds(size, num_moduli, amps):
 
 @pytest.fixture
 def gpu(monkeypatch):
-    monkeypatch.setattr(cuda_calibrate, "SUSTAINED_SECONDS", 1e-3)  # of the test's own clock
+    monkeypatch.setattr(cuda_calibrate, "SUSTAINED", {"double": 1.0, "single": 1.0})  # the model has no power
     monkeypatch.setattr(cuda_calibrate.jit, "cache_all", lambda wanted, architecture: list(wanted))
     monkeypatch.setattr(cuda_calibrate, "KNOWN", {})
     return Gpu()
