@@ -41,14 +41,14 @@ class Line:
 
 
 CIRCUITS = {
-    ("hadamard", False): Line(30, 28.6),
-    ("hadamard", True): Line(6, 3.87),
-    ("hadamard_rz_10", False): Line(32, 29.5),
-    ("qft", False): Line(45, 35.4),
-    ("random_20", False): Line(140, 162),
-    ("trotter_10", False): Line(80, 98.4),
-    ("efficient_su2", False): Line(45, 50.3),
-    ("quantum_volume", False): Line(260, 246),
+    ("hadamard", False): Line(30, 27.5),
+    ("hadamard", True): Line(6, 3.88),
+    ("hadamard_rz_10", False): Line(32, 27.5),
+    ("qft", False): Line(45, 33.0),
+    ("random_20", False): Line(140, 157),
+    ("trotter_10", False): Line(80, 90.4),
+    ("efficient_su2", False): Line(45, 48.3),
+    ("quantum_volume", False): Line(260, 226),
 }
 BLOCKS = {
     5: Line(1.3, 1.12),
