@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from qsim_ozaki.cuda_layout import SHAPES, Shape, Tile, place, slot_of
 from qsim_ozaki.cuda_lower import HALF_TURN, SQRT_HALF, TURN, Item, lower, phases_of
-from qsim_ozaki.cuda_schedule import Frame, Phase, Phases, schedule
+from qsim_ozaki.cuda_schedule import Frame, Phase, Phases, Style, schedule
 from qsim_ozaki.ops import ComplexArray, Op
 
 END, EXCHANGE, PERMUTE, MATRIX_ALL, PHASE_TABLE, FACTOR, SIGN, DIAGONAL, SCALE = range(9)
@@ -80,7 +80,7 @@ def compile_tile(tile: Tile, ops: Sequence[Op], num_qubits: int, precision: str)
     shape = SHAPES[precision]
     tile = tile.filled(min(shape.tile_qubits, num_qubits), num_qubits)
     frame = Frame(tile.qubits, shape.register_qubits, shape.line_qubits, tile.swaps)
-    phases = schedule(lower(ops, shape.register_qubits), frame)
+    phases = schedule(lower(ops, shape.register_qubits), frame, Style(brief=True))
     return _Packer(tile, num_qubits, shape, frame).pack(phases)
 
 

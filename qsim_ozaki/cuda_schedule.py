@@ -77,10 +77,12 @@ class Style:
     Attributes:
         straight: phases wait until a qubit of theirs changes (else those that one table holds anyway go with it).
         pairs: matrices on two qubits that number threads.
+        brief: the search is quick rather than good: longer it would take more than all else, and save little.
     """
 
     straight: bool = False
     pairs: bool = False
+    brief: bool = False
 
 
 def schedule(items: Sequence[Item], frame: Frame, style: Style = Style()) -> list[Phase]:
@@ -96,10 +98,8 @@ def schedule(items: Sequence[Item], frame: Frame, style: Style = Style()) -> lis
     pending: dict[int, int] = {}
     phases: list[Phase] = []
     lines, stored = 0 if style.straight else frame.lines(), frame.lines(stored=True)
-    brief = not style.straight  # the search would take longer than the rest of packing, and saves little
-    rules = _cpu.PhaseRules(
-        list(frame.tile), frame.register_qubits, frame.line_qubits, lines, stored, style.pairs, PHASE_ENERGIES, brief
-    )
+    shape = (list(frame.tile), frame.register_qubits, frame.line_qubits)
+    rules = _cpu.PhaseRules(*shape, lines, stored, style.pairs, PHASE_ENERGIES, style.brief)
     path, holds = _cpu.search_phases([phase_item(item) for item in items], rules)
     last: list[Item] = []
     if holds:

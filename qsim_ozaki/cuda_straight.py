@@ -27,6 +27,7 @@ STATIC_BYTES = 128  # of the frame's own variables, to the next line
 # A longer pass is slower for each instruction (16 bytes each, in a cache of 128 KiB), a pass more costs as much (H200);
 # complex64, with half the registers, would spill beyond.
 MAX_INSTRUCTIONS = {"double": 9000, "single": 8500}
+BRIEF_QUBITS = 24  # of what a pass touches, up to which it takes less than a tenth of a search for good phases
 KINDS = ("hadamard", "rotate", "flip", "matrix")  # on one or two qubits
 
 
@@ -52,7 +53,8 @@ def straight(
         if item.kind != "terms" and (item.kind not in KINDS or len(item.qubits) > 2):
             raise NotStraightError(item.kind)
     frame = Frame(tile.qubits, shape.register_qubits, shape.line_qubits, tile.swaps)
-    phases = schedule(items, frame, Style(straight=True, pairs=pairs))
+    brief = num_qubits - len(tile.zero_qubits) <= BRIEF_QUBITS
+    phases = schedule(items, frame, Style(straight=True, pairs=pairs, brief=brief))
     sizes = [_instructions(phase, shape.register_qubits) for phase in phases]
     parts = cut(phases, sizes, MAX_INSTRUCTIONS[precision], frame)
     last = len(parts) - 1

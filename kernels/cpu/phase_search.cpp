@@ -5,9 +5,11 @@
 #include <limits>
 #include <map>
 #include <set>
+#include <thread>
 #include <unordered_map>
 #include <utility>
 
+#include "parallel.hpp"
 #include "phase_run.hpp"
 
 namespace qsim {
@@ -256,17 +258,20 @@ private:
 
 PhasePlan search_phases(const std::vector<PhaseItem>& items, const PhaseRules& rules) {
     const Search search(items, rules);
-    State best;
-    best.energy = std::numeric_limits<double>::infinity();
-    bool holds = false;
+    std::vector<std::pair<index_t, double>> ways;  // what waits for the end, and how much is preferred that has done more
     const index_t last = search.last_registers();
     for (const index_t registers : {index_t{0}, last})
-        for (const double rate : kRates) {
-            if (rules.brief && rate != kRates.back()) continue;
-            State found = search.best(search.task(registers), rate);
-            if (found.energy < best.energy) best = std::move(found), holds = registers != 0;
-        }
-    return {best.path, holds};
+        if (registers || ways.empty())
+            for (const double rate : kRates)
+                if (!rules.brief || rate == kRates.back()) ways.emplace_back(registers, rate);
+    std::vector<State> found(ways.size());
+    const int threads = static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1u, 4u));
+    parallel_chunks(ways.size(), rules.brief ? 1 : threads, [&](std::uint64_t i, int) {
+        found[i] = search.best(search.task(ways[i].first), ways[i].second);
+    });
+    const auto least = [](const State& a, const State& b) { return a.energy < b.energy; };
+    const auto best = std::min_element(found.begin(), found.end(), least);
+    return {best->path, ways[best - found.begin()].first != 0};
 }
 
 }  // namespace qsim
