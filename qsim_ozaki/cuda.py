@@ -186,7 +186,8 @@ class CudaEngine:
     def run_step(self, state: State, step: Step) -> None:
         """Does ``step`` in place. It is compiled once per width and precision: a plan that runs again only launches."""
         own = _own(state)
-        key = (id(step), own.num_qubits, own.precision)
+        emulated = isinstance(step, DenseBlock) and step.path is Path.OZAKI  # one block serves states of every width
+        key = (id(step), 0 if emulated else own.num_qubits, own.precision)
         found = self._programs.get(key)
         if found is None:
             found = self._programs[key] = (step, self._launches(own, step))  # holding the step keeps its id its own

@@ -17,7 +17,7 @@ from reference import apply_op, tolerance
 from qsim_ozaki import cuda_dense, cuda_layout, cuda_lower, cuda_program, cuda_schedule, cuda_tiles, jit
 from qsim_ozaki.cuda import CACHED_PROGRAMS, COUNTER_AMPS, COUNTER_BYTES, DTYPES, CudaEngine, CudaState
 from qsim_ozaki.errors import CapacityError, EngineError
-from qsim_ozaki.ops import EMPTY, DenseBlock, HadamardPass, Kind, Op, Prepare, TilePass
+from qsim_ozaki.ops import EMPTY, DenseBlock, HadamardPass, Kind, Op, Path, Prepare, TilePass
 
 PRECISIONS = ["double", "single"]
 
@@ -219,6 +219,22 @@ def test_a_step_is_compiled_once_for_all_states_of_its_width(host_engine, rng, n
     host_engine.forget()
     host_engine.run_step(CudaState(num_qubits, precision, amps), steps[0])
     assert host_engine.uploads == 9
+
+
+def test_an_emulated_block_is_made_once_for_states_of_every_width(host_engine, rng, monkeypatch):
+    made, seen = [], []
+
+    def block(engine, matrix, targets, fixed, num_moduli):
+        made.append((targets, fixed, num_moduli))
+        return SimpleNamespace(run=lambda amps, instance: (seen.append((amps.size, instance["REAL"])), (0, 0.0))[1])
+
+    monkeypatch.setattr("qsim_ozaki.cuda.EmulatedBlock", block)
+    step = DenseBlock(Op(Kind.UNITARY, (2, 0), random_unitary(rng, 4)), Path.OZAKI, 9)
+    for num_qubits, precision in ((5, "double"), (6, "double"), (5, "double"), (5, "single")):
+        amps = np.zeros(1 << num_qubits, DTYPES[precision]).view(kernels_host.Array)
+        host_engine.run_step(CudaState(num_qubits, precision, amps), step)
+    assert made == [((2, 0), {}, 9)] * 2  # once for each precision
+    assert seen == [(32, "double"), (64, "double"), (32, "double"), (32, "float")]
 
 
 def test_the_oldest_steps_are_forgotten_first(host_engine):
