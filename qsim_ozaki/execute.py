@@ -39,7 +39,8 @@ from qsim_ozaki.ops import (
     TilePass,
 )
 from qsim_ozaki.placement import initialize_op, loaded, saved_order
-from qsim_ozaki.plan import Plan, PlanOptions, plan
+from qsim_ozaki.plan import Plan, PlanOptions
+from qsim_ozaki.plan_cache import PLANS
 from qsim_ozaki.readout import NEGLIGIBLE, Request, exact_end, sampled_end, shown
 from qsim_ozaki.saving import WHOLE_STATES, Result, Savings, as_dict, read
 from qsim_ozaki.vectors import Vector, with_factor, with_idle_qubits
@@ -212,7 +213,7 @@ class _Run:
         """Plans ``ops`` (once per ``name`` and position) and does the steps."""
         key = (name, cursor.position, options.from_zero)
         if key not in self.plans:
-            self.plans[key] = plan(ops, self.code.num_qubits, self.request.device, options, cursor.position)
+            self.plans[key] = PLANS.plan(ops, self.code.num_qubits, self.request.device, options, cursor.position)
         todo = self.plans[key]
         state = self._allocated(cursor)
         for step in todo.steps:

@@ -59,6 +59,11 @@ class OpList(Sequence[Op]):
         """Adds ``ops`` at the end, while the list is being made."""
         self.native.extend(ops.native)
 
+    def content(self, most_bytes: int) -> bytes | None:
+        """All operators as bytes, the same for equal lists alone; None where they are more than ``most_bytes``."""
+        found: bytes | None = self.native.content(most_bytes)
+        return found
+
     def changed_qubits(self) -> set[int]:
         """Qubits whose value some operator changes."""
         return set(self.native.touched_qubits(False))

@@ -14,7 +14,8 @@ from qsim_ozaki.cost import Device, predict_stack, state_bytes, total
 from qsim_ozaki.op_list import OpList
 from qsim_ozaki.ops import Initialize, Measure, Op, Prediction, Reset, Save, Stack, Step
 from qsim_ozaki.placement import initialize_op, loaded, saved_order
-from qsim_ozaki.plan import Plan, PlanOptions, plan
+from qsim_ozaki.plan import Plan, PlanOptions
+from qsim_ozaki.plan_cache import PLANS
 from qsim_ozaki.saving import WHOLE_STATES
 
 
@@ -108,7 +109,7 @@ class _Planner:
         self.options = replace(self.options, from_zero=False)
 
     def plan(self, title: str, ops: Sequence[Op], options: PlanOptions) -> tuple[int, ...]:
-        made = plan(ops, self.code.num_qubits, self.device, options, self.position)
+        made = PLANS.plan(ops, self.code.num_qubits, self.device, options, self.position)
         self.plans.append(made)
         self.titles.append(title)
         self.touch()

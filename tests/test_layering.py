@@ -154,14 +154,14 @@ RULES = {
     "site": ({"errors"}, {"qiskit"}),
     "instructions": ({"errors"}, {"numpy", "qiskit"}),
     "execute": (
-        {"code", "placement", "plan", "engine", "history", "readout", "saving", "sampling", "vectors", "expressions"}
-        | {"ops", "errors"},
+        {"code", "placement", "plan", "plan_cache", "engine", "history", "readout", "saving", "sampling", "vectors"}
+        | {"expressions", "ops", "errors"},
         {"numpy"},
     ),
     "readout": ({"code", "plan", "engine", "history", "sampling", "cost", "errors"}, {"numpy"}),
     "saving": ({"engine", "history", "pauli", "vectors", "cost", "ops", "errors"}, {"numpy"}),
     "history": ({"engine", "sampling", "expressions"}, {"numpy"}),
-    "program_plan": ({"code", "placement", "plan", "saving", "cost", "op_list", "ops"}, set()),
+    "program_plan": ({"code", "placement", "plan", "plan_cache", "saving", "cost", "op_list", "ops"}, set()),
     "placement": ({"vectors", "ops"}, set()),
     "link": ({"code", "op_list", "ops", "errors"}, set()),
     "code": ({"expressions", "op_list", "ops"}, set()),
@@ -169,6 +169,7 @@ RULES = {
     "pauli": ({"_cpu"}, {"numpy"}),
     "sampling": ({"errors", "_cpu"}, {"numpy"}),
     "engine": ({"cost", "ops", "errors"}, {"numpy"}),
+    "plan_cache": ({"plan", "cost", "op_list", "ops"}, set()),
     "plan": (
         {"parts", "passes", "choose", "explain", "fuse", "late", "pairs", "cost", "op_list", "ops", "errors"},
         {"numpy"},

@@ -7,6 +7,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <stdexcept>
@@ -25,6 +26,23 @@ using namespace nanobind::literals;
 namespace qsim {
 
 namespace {
+
+// All that a list holds, as bytes: equal for equal lists; nothing where that are more than `most`.
+nb::object content(const OpList& ops, std::size_t most) {
+    std::string out;
+    const auto put = [&out](const auto* values, std::size_t count) { out.append(reinterpret_cast<const char*>(values), count * sizeof *values); };
+    for (std::size_t k = 0; k < ops.size(); ++k) {
+        const OpHead& op = ops[k];
+        const std::uint32_t shape[] = {static_cast<std::uint32_t>(op.kind), op.num_targets, op.num_controls, op.name, op.num_data};
+        const std::size_t places = op.kind == Kind::kPermutation ? op.num_data : 0;
+        if (out.size() + op.num_data * sizeof(complex_t) + places * sizeof(std::uint32_t) > most) return nb::none();
+        put(shape, std::size(shape));
+        put(ops.targets(op), op.num_targets + op.num_controls);
+        put(ops.data(op), op.num_data);
+        put(ops.permutation(op), places);
+    }
+    return nb::bytes(out.data(), out.size());
+}
 
 // Control entries of qubits whose wanted values are the bits of `ctrl_state`, a Python integer of any width.
 void add_controls(std::vector<std::int32_t>& qubits, const std::vector<int>& controls, nb::int_ ctrl_state) {
@@ -192,6 +210,7 @@ void bind_ops(nb::module_& m) {
         .def("__len__", &OpList::size)
         .def("append", &append, "kind"_a, "targets"_a, "controls"_a, "ctrl_state"_a, "data"_a, "permutation"_a.none(), "name"_a)
         .def("get", &get, "number"_a)
+        .def("content", &content, "most"_a)
         .def("extend", [](OpList& ops, const OpList& more) { ops.append(more); }, "more"_a)
         .def("extend_rows", [](OpList& ops, const GateTable& table, const std::vector<std::uint32_t>& rows,
                                const std::vector<std::int32_t>& qubits, nb::list values) {
