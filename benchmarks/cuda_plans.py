@@ -15,8 +15,7 @@ from qsim_ozaki.lower import lower
 from qsim_ozaki.plan import PlanOptions, plan
 
 # Rates as `qsim_ozaki.cuda_calibrate` measures them; memory is what a fresh card has free.
-RECORD = json.loads((Path(__file__).parent / "devices.json").read_text())["NVIDIA H200"]
-H200 = Device(**{**RECORD, "blocks": tuple(map(tuple, RECORD["blocks"]))})
+H200 = Device(**json.loads((Path(__file__).parent / "devices.json").read_text())["NVIDIA H200"])
 
 
 # names of the records kept so far, and the families of `qsim_ozaki.circuits`

@@ -75,6 +75,10 @@ class Device:
     moves_qubits: bool = False
     skips_zeros: bool = False
 
+    def __post_init__(self) -> None:
+        # a record that came through JSON has lists
+        object.__setattr__(self, "blocks", tuple(tuple(row) for row in self.blocks))
+
     def tile_for(self, precision: str) -> int:
         """Qubits of a tile in ``precision``: the same bytes hold one more qubit in single."""
         return self.tile_qubits + (precision == "single")

@@ -82,7 +82,7 @@ def _rates(engine: Any) -> dict[str, Any]:
         if set(known.get(name, ())) != FIELDS:  # never, or by another version
             known[name] = measure(engine)
             jit.write_atomically(file, json.dumps(known, indent=1).encode())
-        KNOWN[name] = known[name] | {"blocks": tuple(tuple(row) for row in known[name]["blocks"])}
+        KNOWN[name] = known[name]
     return KNOWN[name]
 
 

@@ -8,9 +8,4 @@ from qsim_ozaki.cost import Device
 RECORDS = json.loads((Path(__file__).parents[1] / "benchmarks" / "devices.json").read_text())
 
 
-def device_of(record):
-    """The device of a record that came through JSON."""
-    return Device(**{**record, "blocks": tuple(map(tuple, record.get("blocks", ())))})
-
-
-DEVICE, H200 = (device_of(RECORDS[name]) for name in ("made up", "NVIDIA H200"))
+DEVICE, H200 = (Device(**RECORDS[name]) for name in ("made up", "NVIDIA H200"))

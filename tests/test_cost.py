@@ -6,12 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from devices import DEVICE, device_of
+from devices import DEVICE
 from random_ops import random_unitary
 
 from qsim_ozaki.calibrate_ops import fourier, mixing_layers, rotations
 from qsim_ozaki.choose import NATIVE_BLOCK_QUBITS, Asked, dense_block
-from qsim_ozaki.cost import Extent, predict_tile, tile_work
+from qsim_ozaki.cost import Device, Extent, predict_tile, tile_work
 from qsim_ozaki.cost_blocks import predict_emulated, predict_matrix, predict_pass
 from qsim_ozaki.op_list import OpList
 from qsim_ozaki.ops import EMPTY, DenseBlock, Kind, Op
@@ -113,7 +113,7 @@ def test_blocks_follow_their_measured_times():
 def test_an_h200_takes_the_faster_arithmetic_at_every_measured_size():
     """Times of `cuda_ozaki_session.py`, part auto, and the device beside them."""
     rows = json.loads((Path(__file__).parents[1] / "benchmarks" / "auto_h200.json").read_text())["rows"]
-    device = device_of(next(row["device"] for row in rows if "device" in row))
+    device = Device(**next(row["device"] for row in rows if "device" in row))
     compared = 0
     for row in rows:
         if "moduli" not in row or row["k"] < NATIVE_BLOCK_QUBITS:
