@@ -17,13 +17,17 @@ from qsim_ozaki.plan import Plan, PlanOptions, plan
 
 MAX_PLANS = 64
 MAX_OPS_BYTES = 4 << 20  # of the operators of a plan that is kept: tens of thousands
+MAX_KEPT_BYTES = 32 << 20  # of those of all plans; the plans themselves hold about as much again
+
+
+_Key = tuple[bytes, int, Device, PlanOptions, tuple[int, ...]]
 
 
 class PlanCache:
     """The plans that were asked for last, for any thread."""
 
     def __init__(self) -> None:
-        self._plans: OrderedDict[tuple[object, ...], Plan] = OrderedDict()
+        self._plans: OrderedDict[_Key, Plan] = OrderedDict()
         self._lock = threading.Lock()
 
     def plan(
@@ -43,7 +47,7 @@ class PlanCache:
             made = plan(columns, num_qubits, device, options, position)
             with self._lock:
                 kept = self._plans.setdefault(key, made)  # another thread's, where it was first
-                if len(self._plans) > MAX_PLANS:
+                while len(self._plans) > MAX_PLANS or sum(len(each[0]) for each in self._plans) > MAX_KEPT_BYTES:
                     self._plans.popitem(last=False)
         return kept if kept.device == device else replace(kept, device=device)
 
