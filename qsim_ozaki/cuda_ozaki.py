@@ -119,7 +119,7 @@ class _Workspace:
 
 
 class EmulatedBlock:
-    """One matrix on arbitrary qubits of a state, ready to run on states of one width and precision.
+    """One matrix on arbitrary qubits of a state, ready to run on states of any width and precision.
 
     Args:
         engine: the CUDA engine, for its launcher.

@@ -29,7 +29,6 @@ class StraightProgram:
         num_tiles: tiles of the state.
         tile: the tile's qubits, ascending.
         zero_qubits: qubits outside the tile that are |0>.
-        fresh_qubits: qubits of the tile that are |0>.
         scale: factor applied at the store.
         tile_phases: phases computed once a tile.
         table_bytes: of tables that lie in shared memory.
@@ -44,7 +43,6 @@ class StraightProgram:
     num_tiles: int
     tile: tuple[int, ...]
     zero_qubits: tuple[int, ...]
-    fresh_qubits: tuple[int, ...]
     scale: float
     tile_phases: int
     table_bytes: int

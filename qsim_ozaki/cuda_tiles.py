@@ -178,6 +178,7 @@ class _Straight:
         self.threads = 1 << (len(program.tile) - GENERATED[precision].register_qubits)
         room = cuda_straight.ROOM[engine.architecture] - cuda_straight.STATIC_BYTES
         self.shared_bytes = cuda_straight.shared_bytes(program, room, precision)
+        self.blocks = min(program.num_tiles, engine.num_processors * cuda_straight.blocks(engine.architecture))
 
     def function(self) -> Any | None:
         """The kernel if it is ready."""
@@ -185,12 +186,10 @@ class _Straight:
 
     def launch(self, function: Any, target: Any) -> None:
         """Runs it on ``target``."""
-        engine = self.engine
         if self.tables is None:
-            self.tables = engine.cupy.asarray(self.program.tables)
-        blocks = min(self.program.num_tiles, engine.num_processors * cuda_straight.blocks(engine.architecture))
+            self.tables = self.engine.cupy.asarray(self.program.tables)
         args = (target.amps, self.tables, target.new_tickets(), self.record)
-        engine.launch_function(function, blocks, self.threads, args, self.shared_bytes)
+        self.engine.launch_function(function, self.blocks, self.threads, args, self.shared_bytes)
 
 
 def _interpreter(engine: Any, program: TileProgram, precision: str) -> Callable[[Any], None]:

@@ -7,7 +7,7 @@ arrays and arguments that hold its angles, matrices and qubits. It needs no GPU.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -89,7 +89,6 @@ class Writer:
             num_tiles=1 << (self.num_qubits - len(self.tile.qubits) - len(self.tile.zero_qubits)),
             tile=self.tile.qubits,
             zero_qubits=self.tile.zero_qubits,
-            fresh_qubits=self.tile.fresh_qubits,
             scale=self.scale,
             tile_phases=len(self.outer.records),
             table_bytes=len(operands.chosen),
@@ -256,28 +255,29 @@ class Writer:
             on = self._on([bits])
             own = {k: angle for k, angle in group.items() if k in signs[bits]}
             if own:
-                self._say(f"flip_sign<{on}>(a, {self.outer.sign(own)});")
+                self._say(f"flip_sign<{on}u>(a, {self.outer.sign(own)});")
             factors = {k: angle for k, angle in group.items() if k not in own}
             if factors:
                 self._times(on, factors)
         if constants and all(bits and angle == HALF_TURN for bits, angle in constants.items()):
-            odd = [r for r in range(1 << len(self.place.registers)) if sum(r & p == p for p in constants) & 1]
-            self._say(f"negate<{sum(1 << r for r in odd)}u>(a);")
+            odd = self._indices(lambda r: sum(r & p == p for p in constants) & 1)
+            self._say(f"negate<{odd}u>(a);")
         elif constants:
             self._constants(constants)
 
-    def _times(self, on: str, factors: dict[int, int]) -> None:
+    def _times(self, on: int, factors: dict[int, int]) -> None:
         """Products by what outer bits say, at the register indices ``on``."""
         product = self.outer.factor(factors)
 
         def text(factor: complex) -> str:
             value = self.operands.value(reals(np.array([factor])))
-            return f"times<{on}>(a, cmul({product}, amp_t{{*({value}), *({value} + 1)}}));"
+            return f"times<{on}u>(a, cmul({product}, amp_t{{*({value}), *({value} + 1)}}));"
 
-        if on == f"{self.every}u":
-            self._say_sink(0, text, f"times<{on}>(a, {product});")
+        line = f"times<{on}u>(a, {product});"
+        if on == self.every:
+            self._say_sink(0, text, line)
         else:
-            self._say(f"times<{on}>(a, {product});")
+            self._say(line)
 
     def _signs(self, group: dict[int, int]) -> set[int]:
         """The outer parts that only flip signs, where that costs no product."""
@@ -300,13 +300,13 @@ class Writer:
         values = phases_of([angle % TURN for angle in angles])
         bit = " | ".join(f"{self.outer.one(1 << q)} << {i}" for i, q in enumerate(members(chosen)))
 
-        def line(on: str, factor: complex) -> str:
+        def line(on: int, factor: complex) -> str:
             at = self.operands.choose(values * factor)
-            return f"times_chosen<{on}, {support}u, {len(outer)}>(a, tile.chosen, {at}, {bit});"
+            return f"times_chosen<{on}u, {support}u, {len(outer)}>(a, tile.chosen, {at}, {bit});"
 
         on = self._on([*parts, *constants])
-        products = self.amps - int(on[:-1]).bit_count()
-        self._say_sink(products + 1, lambda factor: line(f"{self.every}u", factor), line(on, 1.0))
+        products = self.amps - on.bit_count()
+        self._say_sink(products + 1, lambda factor: line(self.every, factor), line(on, 1.0))
 
     def _table_bytes(self, groups: dict[int, dict[int, int]], constants: dict[int, int], chosen: int) -> int:
         """At most so many more bytes of tables."""
@@ -331,7 +331,8 @@ class Writer:
         mirror = None if len(angles) < 8 or 8 * counts[most] > len(angles) else mirrored(angles)
         if mirror is None:
             self.common = (self.common + most) % TURN
-            on = self._indices([r for r, angle in zip(inner, angles, strict=True) if angle != most], support)
+            others = {r for r, angle in zip(inner, angles, strict=True) if angle != most}
+            on = self._indices(lambda r: r & support in others)
             if on:
                 self._say_table(on, support, phases_of([(angle - most) % TURN for angle in angles]))
             return
@@ -340,11 +341,10 @@ class Writer:
         table = self.operands.table(reals(phases_of([(angle - common) % TURN for angle in angles[: len(angles) // 2]])))
         self._say(f"times_mirrored<{support}u, {str(conjugate).lower()}, {negative}u>(a, {table});")
 
-    def _indices(self, values: Sequence[int], support: int) -> int:
-        """Register indices whose bits in ``support`` are one of ``values``."""
-        wanted = set(values)
-        return sum(1 << r for r in range(self.amps) if r & support in wanted)
+    def _on(self, parts: list[int]) -> int:
+        """Register indices that hold all bits of some part, as a set of bits."""
+        return self._indices(lambda r: any(r & p == p for p in parts))
 
-    def _on(self, parts: list[int]) -> str:
-        """Register indices that hold all bits of some part."""
-        return f"{sum(1 << r for r in range(1 << len(self.place.registers)) if any(r & p == p for p in parts))}u"
+    def _indices(self, wanted: Callable[[int], object]) -> int:
+        """Register indices for which ``wanted`` holds, as a set of bits."""
+        return sum(1 << r for r in range(self.amps) if wanted(r))

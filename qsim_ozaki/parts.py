@@ -19,11 +19,8 @@ Ways = tuple[tuple[int, ...], ...]
 # How many qubits are |0> still at the end of each part but the last. The last that come cost most: a part with one
 # fewer doubles the state; with more at a time, less can be done before.
 WAYS: Ways = ((9, 6, 3), (8, 6, 4, 2))
-MORE_WAYS: Ways = (
-    (7, 5, 3, 1),
-    (10, 5),
-    (8, 4),
-)  # seldom the best, by a few percent then (20 families, 20 to 32 qubits)
+# Seldom the best, and by a few percent then (20 families, 20 to 32 qubits).
+MORE_WAYS: Ways = ((7, 5, 3, 1), (10, 5), (8, 4))
 MORE_SHARE = 0.07  # of the run that planning may take for these
 LEAST_EARLY = 0.03  # of the operators that few qubits can do, below which no way is tried
 SECONDS_PER_PART = 5e-5  # of planning one (EPYC 9004, 2026-11)

@@ -113,7 +113,7 @@ struct Tile {
     const amp_t* state;
     const index_t* tables;
     char* shared;
-    const amp_t* phases;  // of its number
+    amp_t* phases;        // of its number
     const char* chosen;   // tables that outer bits choose from
 
     // Basis state of its first amplitude, and of the tile's after it.
@@ -147,6 +147,14 @@ __device__ __forceinline__ index_t base_of(index_t number, const Args& args) {
 }
 
 enum class Part { kAll, kEarly, kRest };
+template <Part kPart>
+__device__ constexpr bool fetched(int r) {
+    return kPart == Part::kAll || (r < kEarly) == (kPart == Part::kEarly);
+}
+template <class L>
+__device__ __forceinline__ unsigned waiting_at(unsigned slot, int r) {
+    return slot_at<L>(slot, r) + (r < kEarly ? kTileBytes : 0u);
+}
 
 // Copies amplitudes of a tile to where they wait, behind the arithmetic of the tile before. The tile's highest qubits number a thread's
 // registers here, as high parts of slots: early ones of the next tile wait behind the tile, others in their own slots.
@@ -154,14 +162,15 @@ template <class Body, Part kPart>
 __device__ __forceinline__ void fetch(const amp_t* state, index_t offset, char* shared, index_t base, const Args& args) {
     if (base == kNone) return;
     const amp_t* from = state + (base | offset);
+    using In = typename Body::In;
     // Added up before slots mix: the low bits of a line's address are 0.
-    const unsigned to = shared_address(shared) + slot_of_thread<typename Body::In>();
+    const unsigned to = shared_address(shared) + slot_of_thread<In>();
     const bool nothing = (threadIdx.x & QSIM_FRESH_THREADS) != 0;
 #pragma unroll
     for (int i = 0; i < count_held(); ++i) {
         const int r = held(i);
-        if (kPart == Part::kAll || (r < kEarly) == (kPart == Part::kEarly)) {
-            const unsigned at = slot_at<typename Body::In>(to, r) + (r < kEarly ? kTileBytes : 0u);
+        if (fetched<kPart>(r)) {
+            const unsigned at = waiting_at<In>(to, r);
             if constexpr (QSIM_FRESH_THREADS) copy_async_unless(nothing, at, from);
             else copy_async(at, from);
         }
@@ -169,8 +178,8 @@ __device__ __forceinline__ void fetch(const amp_t* state, index_t offset, char* 
     }
 #pragma unroll
     for (int r = 0; r < kAmps; ++r)
-        if ((r & QSIM_FRESH_REGISTERS) && (kPart == Part::kAll || (r < kEarly) == (kPart == Part::kEarly)))
-            *reinterpret_cast<amp_t*>(shared + slot_at<typename Body::In>(slot_of_thread<typename Body::In>(), r) + (r < kEarly ? kTileBytes : 0u)) = amp_t{};
+        if ((r & QSIM_FRESH_REGISTERS) && fetched<kPart>(r))
+            *reinterpret_cast<amp_t*>(shared + waiting_at<In>(slot_of_thread<In>(), r)) = amp_t{};
 }
 
 // The high part of an amplitude's bytes is the number of the fetch that brought it.
@@ -260,7 +269,7 @@ __device__ __forceinline__ void run_tiles(amp_t* __restrict__ state, const index
         if (tile.base() == kNone) return;
         if constexpr (Body::kTilePhases > 0) {  // while memory answers; two sets in turn: others may still read the tile before's
             if (threadIdx.x < Body::kTilePhases)
-                phases[number % 2 * Body::kTilePhases + threadIdx.x] = phase_of_tile(tables, Body::kRecords, tile.base());
+                tile.phases[threadIdx.x] = phase_of_tile(tables, Body::kRecords, tile.base());
         }
         wait_async();
         __syncthreads();  // for what others copied, the phases and the next base
