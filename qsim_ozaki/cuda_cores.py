@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from qsim_ozaki.cuda_lower import Item, angles_of, is_core, mask_of
+from qsim_ozaki.cuda_lower import Item, angles_of, is_core
 from qsim_ozaki.cuda_pairs import PairBlock
 from qsim_ozaki.cuda_program import LEAST_COS
 from qsim_ozaki.cuda_schedule import Phases
@@ -93,7 +93,7 @@ def _touched(work: Work) -> int:
             keys |= key
         return keys
     if isinstance(work, PairBlock):
-        return mask_of(work.qubits)
+        return work.mask | work.selecting
     assert isinstance(work, Item)
     return work.mixed | work.used
 

@@ -57,6 +57,11 @@ def mask_of(qubits: Sequence[int]) -> int:
     return sum(1 << q for q in qubits)
 
 
+def members(mask: int) -> list[int]:
+    """The bits of ``mask``, ascending."""
+    return [b for b in range(mask.bit_length()) if mask >> b & 1]
+
+
 def lower(ops: Sequence[Op], register_qubits: int) -> list[Item]:
     """All items of ``ops``, in order.
 

@@ -5,6 +5,7 @@ In: masks of qubits, angles per product of bits. Out: text of a straight-line ke
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -62,6 +63,10 @@ class Outer:
         if threads:
             return f"(threadIdx.x >> {threads.bit_length() - 1} & 1u)"
         return f"(unsigned)((tile.base() & {self.operands.mask(mask)}) != 0)"
+
+    def number(self, qubits: Sequence[int]) -> str:
+        """The number whose bit i is the outer qubit ``qubits[i]``."""
+        return " | ".join(f"{self.one(1 << q)} << {i}" for i, q in enumerate(qubits)) or "0u"
 
     def sign(self, group: dict[int, int]) -> str:
         """The sign bit of half turns."""

@@ -1,4 +1,4 @@
-"""Operators on two qubits that number neighbouring threads: one 4x4 matrix, applied by FP64 tensor cores.
+"""Operators on two qubits that number neighbouring threads: 4x4 matrices, applied by FP64 tensor cores.
 
 In: `Item` objects. Out: `PairBlock` objects, a matrix as tensor cores want it.
 """
@@ -11,53 +11,121 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from qsim_ozaki.cuda_lower import SQRT_HALF, Item, phases_of
+from qsim_ozaki.cuda_lower import SQRT_HALF, Item, mask_of, members, phases_of
 from qsim_ozaki.ops import ComplexArray
 
 HADAMARD = np.array([[SQRT_HALF, SQRT_HALF], [SQRT_HALF, -SQRT_HALF]], complex)
 FLIP = np.array([[0, 1], [1, 0]], complex)
 
 
+MAX_SELECTING = 3  # qubits that choose a block's matrix: eight matrices are 4 KiB
+
+
 @dataclass(slots=True, eq=False)
 class PairBlock:
-    """A 4x4 unitary matrix.
+    """4x4 unitary matrices on two qubits, one for each basis state of the qubits that choose among them.
 
     Attributes:
-        qubits: bit 0 and bit 1 of the matrix's index.
-        matrix: complex, rows are outputs.
+        qubits: bit 0 and bit 1 of a matrix's index.
+        before: phases that come first and read other qubits too; they can be taken out again.
+        chosen_by: outside of ``qubits``; what follows ``before`` depends on their values.
+        matrices: of that, complex, shape ``(2,) * len(chosen_by) + (4, 4)``; axis i is the bit of ``chosen_by[i]``,
+            rows are outputs.
     """
 
     qubits: tuple[int, int]
-    matrix: ComplexArray = field(default_factory=lambda: np.eye(4, dtype=complex))
+    before: dict[int, int] = field(default_factory=dict)
+    chosen_by: tuple[int, ...] = ()
+    matrices: ComplexArray | None = None
+
+    @property
+    def mask(self) -> int:
+        """The qubits that it changes."""
+        return mask_of(self.qubits)
+
+    @property
+    def selecting(self) -> int:
+        """The other qubits that it reads, as a mask."""
+        return mask_of(self.chosen_by) | outside(self.before, (), self.mask)
 
     def then(self, terms: dict[int, int], items: Sequence[Item]) -> None:
-        """Phases of these two qubits and items on them, after what is there."""
-        bits = [sum(1 << q for i, q in enumerate(self.qubits) if j >> i & 1) for j in range(4)]
-        angles = [sum(angle for key, angle in terms.items() if key & ~b == 0) for b in bits]
-        self.matrix = phases_of(angles)[:, None] * self.matrix
-        for item in items:
-            self.matrix = _on_pair(item, self.qubits) @ self.matrix
+        """Phases and items after what is there; what they read beyond the two qubits selects from now on."""
+        if self.matrices is None:
+            self.before |= {key: angle for key, angle in terms.items() if key & ~self.mask}
+            terms = {key: angle for key, angle in terms.items() if not key & ~self.mask}
+            self.matrices = np.eye(4, dtype=complex)
+        self.chosen_by, self.matrices = self._after(self.matrices, terms, items)
 
-    def fragments(self) -> NDArray[np.float64]:
-        """What the threads of a warp hold of the second factor of an m16n8k8 product: shape (32, 2).
+    def _after(
+        self, matrices: ComplexArray, terms: dict[int, int], items: Sequence[Item]
+    ) -> tuple[tuple[int, ...], ComplexArray]:
+        """``chosen_by`` and ``matrices`` with phases and items after them."""
+        chosen_by = self.chosen_by
+        for q in members(outside(terms, items, self.mask) & ~mask_of(chosen_by)):
+            matrices = np.stack([matrices] * 2, axis=len(chosen_by))
+            chosen_by += (q,)
+        matrices = matrices.copy()
+        for bits in np.ndindex(matrices.shape[:-2]):
+            value = sum(bit << q for q, bit in zip(chosen_by, bits, strict=True))
+            matrix = self._phases(terms, value)[:, None] * matrices[bits]
+            for item in items:
+                matrix = _on_pair(item, self.qubits, value) @ matrix
+            matrices[bits] = matrix
+        return chosen_by, matrices
+
+    def _phases(self, terms: dict[int, int], value: int) -> ComplexArray:
+        """Of the four states of the two qubits, where others are as the basis state ``value`` has them."""
+        states = [value | sum(1 << q for i, q in enumerate(self.qubits) if j >> i & 1) for j in range(4)]
+        return phases_of([sum(angle for key, angle in terms.items() if not key & ~state) for state in states])
+
+    def all_matrices(self, order: Sequence[int]) -> ComplexArray:
+        """Shape ``(2^len(order), 4, 4)``: for each basis state of the qubits ``order``, that of bit 0 first.
+
+        Args:
+            order: the qubits of ``selecting``.
+        """
+        out = np.empty((1 << len(order), 4, 4), complex)
+        assert self.matrices is not None
+        for number in range(len(out)):
+            value = sum(1 << q for i, q in enumerate(order) if number >> i & 1)
+            last = self.matrices[tuple(value >> q & 1 for q in self.chosen_by)]
+            out[number] = last * self._phases(self.before, value)
+        return out
+
+    def fragments(self, order: Sequence[int] = ()) -> NDArray[np.float64]:
+        """What the threads of a warp hold of the second factor of an m16n8k8 product: shape (2^len(order), 32, 2).
 
         Thread 4 g + t has rows t and t + 4 of column g: real and imaginary part of input t, as output g takes them.
+
+        Args:
+            order: as of `all_matrices`.
         """
         thread = np.arange(32)
-        entry = self.matrix[thread >> 3, thread & 3]
+        entry = self.all_matrices(order)[:, thread >> 3, thread & 3]
         imaginary = (thread >> 2 & 1).astype(bool)
-        return np.stack(
-            [np.where(imaginary, entry.imag, entry.real), np.where(imaginary, entry.real, -entry.imag)], axis=1
-        )
+        parts = [np.where(imaginary, entry.imag, entry.real), np.where(imaginary, entry.real, -entry.imag)]
+        return np.stack(parts, axis=-1)
 
 
-def inside(item: Item, pair: int) -> bool:
-    """Whether an item changes and reads nothing but the qubits of the mask ``pair``."""
-    return bool(item.mixed) and not (item.mixed | item.used) & ~pair
+def outside(terms: dict[int, int], items: Sequence[Item], pair: int) -> int:
+    """The qubits beyond the mask ``pair`` that phases and items on it read."""
+    read = 0
+    for key in terms:
+        read |= key
+    for item in items:
+        read |= item.used
+    return read & ~pair
 
 
-def _on_pair(item: Item, pair: tuple[int, int]) -> ComplexArray:
-    """The item's matrix on both qubits."""
+def inside(item: Item, pair: int, selectable: int = 0) -> bool:
+    """Whether an item changes nothing but the qubits of the mask ``pair``, and reads few others, all ``selectable``."""
+    others = item.used & ~pair
+    changes = bool(item.mixed) and not item.mixed & ~pair
+    return changes and not others & ~selectable and others.bit_count() <= MAX_SELECTING
+
+
+def _on_pair(item: Item, pair: tuple[int, int], value: int) -> ComplexArray:
+    """The item's matrix on both qubits where the others that it reads are as the basis state ``value`` has them."""
     if item.kind == "rotate":
         cos, sin = item.angle
         small: ComplexArray = np.array([[cos, -sin], [sin, cos]], complex)
@@ -66,14 +134,17 @@ def _on_pair(item: Item, pair: tuple[int, int]) -> ComplexArray:
         small = item.data
     else:
         small = {"hadamard": HADAMARD, "flip": FLIP}[item.kind]
+    full = np.eye(4, dtype=complex)
+    mask, wanted = item.condition
+    if (value ^ wanted) & mask & ~mask_of(pair):
+        return full
     if len(item.qubits) == 2:
         order = [0, 1, 2, 3] if item.qubits == pair else [0, 2, 1, 3]
         return np.asarray(small[np.ix_(order, order)], complex)
     target = pair.index(item.qubits[0])
     other = pair[1 - target]
-    full = np.eye(4, dtype=complex)
-    for value in (0, 1):
-        if not item.condition[0] >> other & 1 or item.condition[1] >> other & 1 == value:
-            rows = [value << 1 - target | bit << target for bit in (0, 1)]
+    for bit_of_other in (0, 1):
+        if not mask >> other & 1 or wanted >> other & 1 == bit_of_other:
+            rows = [bit_of_other << 1 - target | bit << target for bit in (0, 1)]
             full[np.ix_(rows, rows)] = small
     return full

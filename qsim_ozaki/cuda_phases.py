@@ -7,16 +7,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from qsim_ozaki.cuda_lower import HALF_TURN, TURN
+from qsim_ozaki.cuda_lower import HALF_TURN, TURN, members
 from qsim_ozaki.cuda_program import doubling_runs
 from qsim_ozaki.ops import ComplexArray
 
 MAX_CHOOSING = 3  # outer bits that choose among tables: lanes that differ in them read one line
-
-
-def members(mask: int) -> list[int]:
-    """The bits of ``mask``, ascending."""
-    return [b for b in range(mask.bit_length()) if mask >> b & 1]
 
 
 def subsets(mask: int) -> list[int]:

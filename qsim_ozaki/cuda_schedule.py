@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import qsim_ozaki._cpu as _cpu
 from qsim_ozaki.cuda_energy import PHASE_ENERGIES, phase_item
 from qsim_ozaki.cuda_lower import Item
-from qsim_ozaki.cuda_pairs import PairBlock, inside
+from qsim_ozaki.cuda_pairs import MAX_SELECTING, PairBlock, inside, outside
 
 
 @dataclass(slots=True, eq=False)
@@ -199,64 +199,114 @@ def _absorb(todo: list[Item], pending: dict[int, int], tile: int = -1) -> list[I
 def _run(phase: Phase, todo: list[Item], pending: dict[int, int], tile: int, lazy: bool) -> list[Item]:
     """Fills ``phase`` with rounds of: absorb phases, multiply in those that the next items need, do the items."""
     registers, pair = _mask(phase.registers), _mask(phase.pair)
+    selectable = ~tile | registers
     while True:
         todo = _absorb(todo, pending, tile)
         mixed = used = 0
-        ready, rest = [], []
+        own, others, rest = [], [], []
         for number, item in enumerate(todo):
             if mixed == tile:  # all that follows is blocked
                 rest += todo[number:]
                 break
             blocked = item.mixed & (mixed | used) or item.used & mixed
-            outside = item.mixed & ~registers and item.kind != "permute" and not inside(item, pair)
-            if blocked or outside:
+            if blocked:
+                rest.append(item)
+            elif inside(item, pair, selectable):
+                own.append(item)
+            elif item.mixed & ~registers and item.kind != "permute":
                 rest.append(item)
             else:
-                ready.append(item)
+                others.append(item)
             mixed |= item.mixed
             used |= item.used
-        if not ready:
+        if not own and not others:
             return rest
-        own = [item for item in ready if inside(item, pair)]
-        others = [item for item in ready if not inside(item, pair)]
+        if own:
+            _on_pair(phase, own, _take(pending, _mixed(own), registers, lazy), selectable)
         alone = [item for item in others if lazy and item.kind == "flip"]
         groups = [[item for item in others if item not in alone], *([item] for item in alone)]
-        if own:
-            need = 0
-            for item in own:
-                need |= item.mixed
-            _on_pair(phase, own, _take(pending, need, registers, lazy))
         for group in groups:
-            need = 0
-            for item in group:
-                need |= item.mixed
             if not (group and group[0].kind == "flip" and lazy and _push(pending, group[0], tile)):
-                terms = _take(pending, need, registers, lazy)
+                terms = _take(pending, _mixed(group), registers, lazy)
+                terms = _into_block(phase, terms, selectable)
                 if terms:
                     phase.work.append(Phases(terms))
             phase.work.extend(group)
         todo = rest
 
 
-def _on_pair(phase: Phase, items: Sequence[Item], terms: dict[int, int]) -> None:
-    """Adds items on the pair, and the phases before them, to the last block that nothing in between depends on."""
+def _mixed(items: Sequence[Item]) -> int:
+    mixed = 0
+    for item in items:
+        mixed |= item.mixed
+    return mixed
+
+
+def _on_pair(phase: Phase, items: Sequence[Item], terms: dict[int, int], selectable: int) -> None:
+    """Adds items on the pair, and the phases before them, to the last block where it is, or where it can move to.
+
+    What it reads beyond the pair chooses its matrix, as far as these few qubits are ``selectable``; other phases come
+    before it.
+    """
     pair = _mask(phase.pair)
-    own = {key: angle for key, angle in terms.items() if not key & ~pair}
-    others = {key: angle for key, angle in terms.items() if key & ~pair}
-    if others:
-        phase.work.append(Phases(others))
-    block = next((work for work in reversed(phase.work) if _touches(work, pair)), None)
-    if not isinstance(block, PairBlock):
+    outer = outside(terms, items, pair)
+    if not _selects(outer, selectable):
+        phase.work.append(Phases({key: angle for key, angle in terms.items() if key & ~pair}))
+        terms = {key: angle for key, angle in terms.items() if not key & ~pair}
+        outer = outside(terms, items, pair)
+    block = _open_block(phase, outer, selectable)
+    if block is None:
         a, b = phase.pair
         block = PairBlock((a, b))
         phase.work.append(block)
-    block.then(own, items)
+    block.then(terms, items)
 
 
-def _touches(work: Item | Phases | PairBlock, pair: int) -> bool:
+def _into_block(phase: Phase, terms: dict[int, int], selectable: int) -> dict[int, int]:
+    """Adds phases that read the pair to the last block on it, if that can take them; returns the others."""
+    pair = _mask(phase.pair)
+    own = {key: angle for key, angle in terms.items() if key & pair}
+    block = _open_block(phase, outside(own, (), pair), selectable) if own else None
+    if block is None:
+        return terms
+    block.then(own, ())
+    return {key: angle for key, angle in terms.items() if not key & pair}
+
+
+def _selects(qubits: int, selectable: int) -> bool:
+    """Whether so many qubits, and these, may choose a block's matrix."""
+    return not qubits & ~selectable and qubits.bit_count() <= MAX_SELECTING
+
+
+def _open_block(phase: Phase, outer: int, selectable: int) -> PairBlock | None:
+    """The block that can take more, which reads the qubits ``outer``: where it is, or moved to the end.
+
+    Phases that it begins with are taken out of it where they are in the way.
+    """
+    changed = 0
+    for number in reversed(range(len(phase.work))):
+        work = phase.work[number]
+        if isinstance(work, PairBlock):
+            moves, fits = bool(outer & changed), _selects(work.selecting | outer, selectable)
+            if not fits or (moves and work.selecting & changed):
+                chosen_by = _mask(work.chosen_by)
+                if (moves and chosen_by & changed) or not _selects(chosen_by | outer, selectable):
+                    return None
+                phase.work.insert(number, Phases(work.before))
+                work.before, number = {}, number + 1
+            if moves:
+                phase.work.append(phase.work.pop(number))
+            return work
+        if _touched(work) & _mask(phase.pair):
+            return None
+        changed |= 0 if isinstance(work, Phases) else work.mixed
+    return None
+
+
+def _touched(work: Item | Phases) -> int:
     if isinstance(work, Phases):
-        return any(key & pair for key in work.terms)
-    return isinstance(work, PairBlock) or bool((work.mixed | work.used) & pair)
+        return outside(work.terms, (), 0)
+    return work.mixed | work.used
 
 
 def _push(pending: dict[int, int], item: Item, inside: int) -> bool:

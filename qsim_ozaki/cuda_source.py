@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from qsim_ozaki.cuda_layout import Place, Shape
-from qsim_ozaki.cuda_phases import members
+from qsim_ozaki.cuda_lower import members
 from qsim_ozaki.cuda_schedule import Frame
 
 OF_THREAD = "static __device__ __forceinline__ unsigned of_thread(unsigned t)"

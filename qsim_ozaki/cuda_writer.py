@@ -7,18 +7,18 @@ arrays and arguments that hold its angles, matrices and qubits. It needs no GPU.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from qsim_ozaki.cuda_cores import Table, Turn, Work, share_tables
 from qsim_ozaki.cuda_layout import Place, Shape, Tile, load_place, places
-from qsim_ozaki.cuda_lower import HALF_TURN, SQRT_HALF, TURN, Item, is_core, mask_of, phases_of
+from qsim_ozaki.cuda_lower import HALF_TURN, SQRT_HALF, TURN, Item, is_core, mask_of, members, phases_of
 from qsim_ozaki.cuda_operands import Operands
 from qsim_ozaki.cuda_outer import Outer
 from qsim_ozaki.cuda_pairs import PairBlock
-from qsim_ozaki.cuda_phases import choosing, members, mirrored, reals, subsets
+from qsim_ozaki.cuda_phases import choosing, mirrored, reals, subsets
 from qsim_ozaki.cuda_program import LEAST_COS
 from qsim_ozaki.cuda_schedule import Frame, Phase, Phases
 from qsim_ozaki.cuda_source import kernel_source, slots_struct
@@ -165,7 +165,7 @@ class Writer:
             elif isinstance(work, Table):
                 self._shared(work)
             elif isinstance(work, PairBlock):
-                self._say(f"pair_block(a, tile.tables, {self.operands.put(work.fragments())}u);")
+                self._pair(work)
             else:
                 if isinstance(work, Turn):
                     self._turn(work)
@@ -195,6 +195,17 @@ class Writer:
         places = ", ".join(str(self._bit(q)) for q in turn.qubits)
         near = ", ".join(str(n).lower() for n in turn.near)
         self._say(f"turn4_by<{places}, {near}>(a, {self.operands.value(turn.values)});")
+
+    def _pair(self, block: PairBlock) -> None:
+        """Register bits choose among a block's matrices when it is compiled, others when it runs."""
+        inner = [q for q in self.place.registers if block.selecting >> q & 1]
+        outer = members(block.selecting & ~mask_of(inner))
+        places, at = self._mask(inner), self.operands.put(block.fragments([*inner, *outer]))
+        self._say(f"pair_block<{places}u>(a, tile.tables, {at}u, {self.outer.number(outer)});")
+
+    def _mask(self, qubits: Sequence[int]) -> int:
+        """Their bits of a register's number."""
+        return sum(1 << self._bit(q) for q in qubits)
 
     def _bit(self, qubit: int) -> int:
         return self.place.registers.index(qubit)
@@ -298,7 +309,7 @@ class Writer:
             here = [group for bits, group in folded.items() if r & bits == bits]
             angles += [common + sum(a for group in here for k, a in group.items() if s & k == k) for s in outer]
         values = phases_of([angle % TURN for angle in angles])
-        bit = " | ".join(f"{self.outer.one(1 << q)} << {i}" for i, q in enumerate(members(chosen)))
+        bit = self.outer.number(members(chosen))
 
         def line(on: int, factor: complex) -> str:
             at = self.operands.choose(values * factor)

@@ -6,7 +6,7 @@ from random_ops import random_state, random_unitary
 from reference import apply_op, tolerance
 
 from qsim_ozaki.cuda_cores import CLASSES, Table, Turn, share_tables
-from qsim_ozaki.cuda_lower import Item, lower, phases_of
+from qsim_ozaki.cuda_lower import Item, lower, members, phases_of
 from qsim_ozaki.cuda_pairs import PairBlock
 from qsim_ozaki.cuda_schedule import Frame, Phases, Style, schedule
 from qsim_ozaki.ops import CORE, EMPTY, Kind, Op
@@ -116,8 +116,8 @@ def random_ops(rng, num_qubits, count):
         ][int(rng.integers(8))]
 
 
-def done(state, phase, num_qubits):
-    """The state after a phase, whose items may act only on its registers and its pair."""
+def done(state, phase, num_qubits, tile):
+    """The state after a phase; its items act on its registers and its pair only, in a tile of the lowest qubits."""
     number = np.arange(1 << num_qubits)
     for work in phase.work:
         if isinstance(work, Phases):
@@ -127,15 +127,18 @@ def done(state, phase, num_qubits):
         qubits = work.qubits
         assert set(qubits) <= set(phase.pair if isinstance(work, PairBlock) else phase.registers)
         if isinstance(work, PairBlock):
-            op = Op(Kind.UNITARY, qubits, work.matrix)
-        else:
-            cos, sin = work.angle
-            plain = {"hadamard": HALF, "flip": X, "rotate": np.array([[cos, -sin], [sin, cos]])}
-            matrix = work.data if work.kind == "matrix" else plain[work.kind]
-            mask, value = work.condition
-            controls = tuple(q for q in range(num_qubits) if mask >> q & 1)
-            state_of = sum((value >> q & 1) << i for i, q in enumerate(controls))
-            op = Op(Kind.UNITARY, qubits, np.asarray(matrix, complex), controls, state_of)
+            selecting = members(work.selecting)
+            assert not set(selecting) & set(range(tile)) - set(phase.registers)
+            for value, matrix in enumerate(work.all_matrices(selecting)):
+                state = apply_op(state, Op(Kind.UNITARY, qubits, matrix, tuple(selecting), value))
+            continue
+        cos, sin = work.angle
+        plain = {"hadamard": HALF, "flip": X, "rotate": np.array([[cos, -sin], [sin, cos]])}
+        matrix = work.data if work.kind == "matrix" else plain[work.kind]
+        mask, value = work.condition
+        controls = tuple(q for q in range(num_qubits) if mask >> q & 1)
+        state_of = sum((value >> q & 1) << i for i, q in enumerate(controls))
+        op = Op(Kind.UNITARY, qubits, np.asarray(matrix, complex), controls, state_of)
         state = apply_op(state, op)
     return state
 
@@ -143,16 +146,17 @@ def done(state, phase, num_qubits):
 @pytest.mark.parametrize("style", [Style(), Style(straight=True), Style(straight=True, pairs=True)], ids=str)
 @pytest.mark.parametrize("seed", range(4))
 def test_phases_do_what_their_items_do(rng, style, seed):
-    n = int(rng.integers(7, 11))
-    ops = list(random_ops(rng, n, (0, 5, 40, 120)[seed]))
-    frame = Frame(tuple(range(n)), 4, 3, ((0, n - 1),) * (seed % 2))
+    tile = int(rng.integers(7, 11))
+    n = tile + int(rng.integers(3))
+    ops = [op for op in random_ops(rng, n, (0, 5, 60, 200)[seed]) if max(op.mixed_qubits, default=0) < tile]
+    frame = Frame(tuple(range(tile)), 4, 3, ((0, tile - 1),) * (seed % 2))
     phases = schedule(lower(ops, 4), frame, style)
     assert all(len(phase.registers) == 4 and not set(phase.registers) & set(phase.pair) for phase in phases)
     assert not any(phase.pair for phase in phases) or style.pairs
-    assert not set(phases[-1].registers) & {q for q in range(n) if frame.lines(stored=True) >> q & 1}
+    assert not set(phases[-1].registers) & {q for q in range(tile) if frame.lines(stored=True) >> q & 1}
     got = wanted = random_state(rng, n)
     for phase in phases:
-        got = done(got, phase, n)
+        got = done(got, phase, n, tile)
     for op in ops:
         wanted = apply_op(wanted, op)
     assert np.linalg.norm(got - wanted) <= tolerance(len(ops) + 1, "double")
@@ -164,3 +168,21 @@ def test_more_pairs_than_fit_registers_go_to_neighbouring_threads(rng):
     (phase,) = schedule(lower(ops, 4), Frame(tuple(range(10)), 4, 3), Style(straight=True, pairs=True))
     assert len(phase.work) == 3
     assert sum(isinstance(work, PairBlock) for work in phase.work) == 1
+
+
+def test_neighbours_choose_the_matrix_of_a_block(rng):
+    """Bricks on six qubits of a chain: four layers on the innermost two are one block, whatever their neighbours do."""
+    qubits, ops = range(3, 9), []
+    for layer in range(4):
+        reached = range(3 + layer // 2, 9 - layer // 2)
+        ops += [Op(Kind.UNITARY, (q,), random_unitary(rng, 2)) for q in reached]
+        links = [(a, a + 1) for a in qubits[layer % 2 : -1 : 2] if {a, a + 1} <= set(reached)]
+        ops += [Op(Kind.DIAGONAL, link, np.array([1, 1, 1, -1], complex)) for link in links]
+    (phase,) = schedule(lower(ops, 4), Frame(tuple(range(10)), 4, 3), Style(straight=True, pairs=True))
+    blocks = [work for work in phase.work if isinstance(work, PairBlock)]
+    assert [(block.qubits, members(block.selecting)) for block in blocks] == [((5, 6), [4, 7])]
+    state = random_state(rng, 10)
+    wanted = state
+    for op in ops:
+        wanted = apply_op(wanted, op)
+    assert np.linalg.norm(done(state, phase, 10, 10) - wanted) <= tolerance(len(ops), "double")

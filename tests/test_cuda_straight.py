@@ -146,7 +146,7 @@ def test_pairs_take_every_kind_of_item(tmp_path, rng, monkeypatch):
             ops += [Op(Kind.DIAGONAL, (first, second), np.exp(1j * rng.uniform(0, 6, 4)))]
             ops += [Op(Kind.UNITARY, (second,), random_unitary(rng, 2), (first,), 1)]
         programs = cuda_straight.straight(Tile(tile), ops, n, "double", True)
-        assert sum(p.source.count("pair_block(") for p in programs) == 1
+        assert sum(p.source.count("pair_block<") for p in programs) == 1
         folder = tmp_path / str(first)
         folder.mkdir()
         check(programs, ops, random_state(rng, n), "double", folder)

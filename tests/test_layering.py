@@ -255,7 +255,7 @@ RULES = {
     "cuda_operands": ({"ops"}, {"numpy"}),
     "cuda_straight_program": (set(), {"numpy"}),
     "cuda_cores": ({"cuda_program", "cuda_schedule", "cuda_pairs", "cuda_lower", "ops"}, {"numpy"}),
-    "cuda_source": ({"cuda_phases", "cuda_layout", "cuda_schedule"}, set()),
+    "cuda_source": ({"cuda_layout", "cuda_schedule", "cuda_lower"}, set()),
     "cuda_phases": ({"cuda_program", "cuda_lower", "ops"}, {"numpy"}),
     "cuda_program": ({"cuda_layout", "cuda_schedule", "cuda_lower", "ops", "errors"}, {"numpy"}),
     "cuda_layout": ({"cuda_schedule", "cuda_lower"}, {"numpy"}),

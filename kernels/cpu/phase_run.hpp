@@ -12,8 +12,12 @@ namespace qsim {
 
 constexpr int kWindow = 96;  // blocked items looked at: keeps a step's cost bounded
 constexpr int kLevels = 16;
+constexpr int kSelecting = 3;  // qubits that may choose the matrix of a block on a pair, MAX_SELECTING of cuda_pairs.py
 
-using Waiting = std::array<index_t, 64>;  // by qubit: the qubits of the diagonals on it that wait, itself included
+// By qubit: the qubits of the diagonals on it that wait, itself included; of those of signs alone apart.
+struct Waiting {
+    std::array<index_t, 64> phases{}, signs{};
+};
 
 inline int lowest(index_t mask) { return __builtin_ctzll(mask); }
 inline int count(index_t mask) { return __builtin_popcountll(mask); }
@@ -22,7 +26,7 @@ inline int count(index_t mask) { return __builtin_popcountll(mask); }
 struct Run {
     const std::vector<PhaseItem>& items;
     const PhaseRules& rules;
-    index_t registers, pair;
+    index_t registers, pair, selectable;  // the last: what may choose the matrix of a block
     Waiting waiting;
     std::array<std::int8_t, 64> level{};  // rounds of tables and operators so far, by qubit
     std::array<index_t, kLevels> tables{};
@@ -30,11 +34,14 @@ struct Run {
     std::array<int, kLevels> cores{};
     double energy = 0, worth = 0, saved = 0;
     int done = 0;
-    index_t crossed = 0;  // qubits of the pair on which a diagonal with others waits
     bool closed = true;  // the next operator on the pair begins a block
+    bool tabled = false;  // what the open block begins with is more than signs
+    index_t before = 0, chosen_by = 0;  // other qubits that the open block reads: at its beginning, and later
+    index_t since = 0;                  // what has changed after the block
 
-    Run(const std::vector<PhaseItem>& all, const PhaseRules& given, index_t held, index_t lanes, const Waiting& before)
-        : items(all), rules(given), registers(held), pair(lanes), waiting(before) {}
+    // `choosing`: of the tile's qubits those that may choose the matrix of a block.
+    Run(const std::vector<PhaseItem>& all, const PhaseRules& given, index_t held, index_t lanes, index_t choosing, const Waiting& before)
+        : items(all), rules(given), registers(held), pair(lanes), selectable(choosing | ~given.inside()), waiting(before) {}
 
     int level_of(index_t mask) const {
         int out = 0;
@@ -42,35 +49,66 @@ struct Run {
         return out;
     }
 
-    // Multiplies in what waits on `mask`.
-    void take(index_t mask) {
-        for (index_t rest = mask; rest; rest &= rest - 1) {
-            const int q = lowest(rest);
-            for (index_t other = waiting[q]; other; other &= other - 1) waiting[lowest(other)] &= ~(index_t{1} << q);
-            waiting[q] = 0;
-        }
+    // Multiplies in what waits on `mask`; the qubits of that are returned.
+    index_t take(index_t mask) {
+        index_t out = 0;
+        for (auto* set : {&waiting.phases, &waiting.signs})
+            for (index_t rest = mask; rest; rest &= rest - 1) {
+                const int q = lowest(rest);
+                out |= (*set)[q];
+                for (index_t other = (*set)[q]; other; other &= other - 1) (*set)[lowest(other)] &= ~(index_t{1} << q);
+                (*set)[q] = 0;
+            }
+        return out;
     }
 
+    // The qubits of phases, not of signs alone, that wait on `mask`.
     index_t waits_on(index_t mask) const {
         index_t out = 0;
-        for (; mask; mask &= mask - 1) out |= waiting[lowest(mask)];
+        for (; mask; mask &= mask - 1) out |= waiting.phases[lowest(mask)];
         return out;
     }
 
     void diagonal(const PhaseItem& item) {
         const int at = level_of(item.used);
+        auto& set = item.kind == PhaseItemKind::sign ? waiting.signs : waiting.phases;
         for (index_t rest = item.used; rest; rest &= rest - 1) {
             level[lowest(rest)] = static_cast<std::int8_t>(at);
-            if (item.kind != PhaseItemKind::sign) waiting[lowest(rest)] |= item.used;
+            set[lowest(rest)] |= item.used;
         }
-        if (item.used & ~pair) crossed |= item.used & pair;
     }
 
+    bool selects(index_t qubits) const { return !(qubits & ~selectable) && count(qubits) <= kSelecting; }
+
+    bool own(const PhaseItem& item) const { return item.mixed && !(item.mixed & ~pair) && selects(item.used & ~pair); }
+
+    // Whether the open block, which may move to the end, takes more that reads the qubits `outer`; where what it begins with is in the
+    // way, that becomes a table. As cuda_schedule.py does it.
+    bool joins(index_t outer) {
+        if (closed) return false;
+        const bool moves = outer & since, fits = selects(before | chosen_by | outer);
+        if (!fits || (moves && (before | chosen_by) & since)) {
+            if ((moves && chosen_by & since) || !selects(chosen_by | outer)) return false;
+            if (tabled) energy += rules.energies.table;
+            before = 0, tabled = false;
+        }
+        if (moves) since = 0;
+        chosen_by |= outer;
+        return true;
+    }
+
+    // What an operator on the pair and the diagonals before it read of other qubits chooses the block's matrix, where these may.
     void on_pair(const PhaseItem& item) {
-        if (waits_on(item.mixed) & ~pair) energy += rules.energies.table, closed = true;
-        if ((item.mixed | item.used) & crossed) closed = true, crossed = 0;
-        take(item.mixed);
-        if (closed) energy += rules.energies.block;
+        bool phases = waits_on(item.mixed) & ~pair;
+        index_t outer = take(item.mixed) & ~pair;
+        if (!selects(outer | (item.used & ~pair))) {
+            if (phases) energy += rules.energies.table;
+            closed = true, phases = false, outer = 0;
+        }
+        if (!joins(outer | (item.used & ~pair))) {
+            energy += rules.energies.block;
+            before = outer, tabled = phases, chosen_by = item.used & ~pair, since = 0;
+        }
         closed = false;
         worth += item.worth;
         ++done;
@@ -81,16 +119,22 @@ struct Run {
         const int at = std::min(level_of(all) + 1, kLevels - 1);
         for (index_t rest = all; rest; rest &= rest - 1) level[lowest(rest)] = static_cast<std::int8_t>(at);
         if (item.kind == PhaseItemKind::flip) {
-            if (waiting[lowest(item.mixed)])  // what waits on its qubit waits on the controls as well from now on
-                for (index_t rest = all; rest; rest &= rest - 1) waiting[lowest(rest)] |= all;
+            for (auto* set : {&waiting.phases, &waiting.signs})
+                if ((*set)[lowest(item.mixed)])  // what waits on its qubit waits on the controls as well from now on
+                    for (index_t rest = all; rest; rest &= rest - 1) (*set)[lowest(rest)] |= all;
         } else {
-            if (const index_t found = waits_on(item.mixed)) {
+            index_t found = waits_on(item.mixed);
+            if (take(item.mixed) & pair) {
+                if (joins(item.mixed)) found &= ~pair;
+                else closed = true;
+            }
+            if (found) {
                 tables[at] |= (found | item.mixed) & registers;
                 outer[at] = outer[at] || found & ~registers;
             }
-            take(item.mixed);
         }
         if (all & pair) closed = true;
+        since |= item.mixed;
         energy += item.energy;
         worth += item.worth;
         cores[at] += item.kind == PhaseItemKind::core;
@@ -112,8 +156,8 @@ struct Run {
         std::size_t k = 0;
         for (; k < left.size() && blocked < kWindow; ++k) {
             const PhaseItem& item = items[left[k]];
-            const bool own = item.mixed && !((item.mixed | item.used) & ~pair);
-            const bool outside = item.mixed & ~registers && !own && item.kind != PhaseItemKind::anywhere;
+            const bool on_it = own(item);
+            const bool outside = item.mixed & ~registers && !on_it && item.kind != PhaseItemKind::anywhere;
             if (item.mixed & (mixed | used) || item.used & mixed || outside) {
                 mixed |= item.mixed;
                 used |= item.used;
@@ -121,7 +165,7 @@ struct Run {
                 if (rest) rest->push_back(left[k]);
             } else if (!item.mixed) {
                 diagonal(item);
-            } else if (own) {
+            } else if (on_it) {
                 on_pair(item);
             } else {
                 in_registers(item);

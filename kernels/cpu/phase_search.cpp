@@ -117,7 +117,7 @@ private:
     State after(const State& state, const PhaseChoice& choice, double exchange) const {
         State out;
         out.path = state.path;
-        Run run(items_, rules_, choice.registers, choice.pair, state.waiting);
+        Run run(items_, rules_, choice.registers, choice.pair, choice.registers, state.waiting);
         run.over(state.left, &out.left);
         out.waiting = run.waiting;
         out.energy = state.energy + run.energy + exchange;
@@ -149,7 +149,7 @@ private:
     }
 
     double worth(const State& state, index_t registers, index_t pair) const {
-        Run run(items_, rules_, registers, pair, state.waiting);
+        Run run(items_, rules_, registers, pair, registers, state.waiting);
         run.over(state.left, nullptr);
         return run.worth;
     }
@@ -179,7 +179,7 @@ private:
             for (std::size_t j = i + 1; j < rules_.tile.size(); ++j) {
                 const index_t pair = index_t{1} << rules_.tile[i] | index_t{1} << rules_.tile[j];
                 if ((j - i) % rules_.line_qubits == 0 || pair & ~wanted) continue;
-                Run run(items_, rules_, 0, pair, state.waiting);
+                Run run(items_, rules_, 0, pair, rules_.inside(), state.waiting);  // whatever registers it will have
                 run.over(state.left, nullptr);
                 if (run.worth > kLeastWorth * run.energy) found.emplace_back(run.energy - run.worth, pair);
             }
