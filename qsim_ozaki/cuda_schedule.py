@@ -114,6 +114,7 @@ def schedule(items: Sequence[Item], frame: Frame, style: Style = Style()) -> lis
             continue
         phase = Phase(_among(frame.tile, registers), pair=_among(frame.tile, pair))
         todo = _run(phase, todo, pending, tile, style.straight)
+        _delay_blocks(phase)
         phases.append(phase)
     assert not todo, "every item is in some phase"
     if _mask(phases[-1].registers) & stored or (frame.swaps and len(phases) == 1 and not style.straight):
@@ -301,6 +302,22 @@ def _open_block(phase: Phase, outer: int, selectable: int) -> PairBlock | None:
             return None
         changed |= 0 if isinstance(work, Phases) else work.mixed
     return None
+
+
+def _delay_blocks(phase: Phase) -> None:
+    """Moves blocks to where what follows needs them: their operands are then what arithmetic leaves where they want it."""
+    pair = _mask(phase.pair)
+    for block in [work for work in phase.work[::-1] if isinstance(work, PairBlock)]:
+        number = phase.work.index(block)
+        end = number + 1
+        while end < len(phase.work):
+            work = phase.work[end]
+            if isinstance(work, PairBlock) or _touched(work) & pair:
+                break
+            if not isinstance(work, Phases) and work.mixed & block.selecting:
+                break
+            end += 1
+        phase.work.insert(end - 1, phase.work.pop(number))
 
 
 def _touched(work: Item | Phases) -> int:
