@@ -103,7 +103,8 @@ def arguments(program: StraightProgram, precision: str) -> NDArray[Any]:
     )
     out = np.zeros(1, kind)
     out["num_tiles"], out["scale"] = program.num_tiles, program.scale
-    out["stride_in"], out["stride_out"] = program.stride_in, program.stride_out
+    out["stride_in"] = np.array(program.stride_in, np.uint64) * np.uint64(GENERATED[precision].amp_bytes)
+    out["stride_out"] = np.array(program.stride_out, np.uint64) * np.uint64(GENERATED[precision].amp_bytes)
     out["mask"][0, : len(program.masks)] = program.masks
     out["value"][0, : len(program.values)] = program.values
     out["runs"] = runs_record([*program.tile, *program.zero_qubits])

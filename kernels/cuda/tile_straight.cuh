@@ -32,7 +32,7 @@ constexpr unsigned kLowSlots = ((1u << kLineQubits) - 1) * sizeof(amp_t);  // sl
 
 struct Args {
     index_t num_tiles;
-    index_t stride_in[kRegisterQubits];   // of the register qubits at the load and at the store
+    index_t stride_in[kRegisterQubits];   // bytes, of the register qubits at the load and at the store
     index_t stride_out[kRegisterQubits];
     index_t mask[QSIM_MASKS];
     double scale;   // product of the factors that rotations left out
@@ -97,11 +97,12 @@ __device__ constexpr int count_held() {
     return count;
 }
 
-// From register number r to another, one bit away.
-__device__ __forceinline__ long long step(const index_t (&strides)[kRegisterQubits], int r, int other) {
+// A pointer's way from register number r to another, one bit away; in bytes, else every address is an index scaled.
+template <class T>
+__device__ __forceinline__ T* moved(T* p, const index_t (&strides)[kRegisterQubits], int r, int other) {
     const int changed = r ^ other, bit = changed == 1 ? 0 : changed == 2 ? 1 : changed == 4 ? 2 : changed == 8 ? 3 : 4;
-    const long long stride = (long long)strides[bit];
-    return other & changed ? stride : -stride;
+    const index_t at = reinterpret_cast<index_t>(p);
+    return reinterpret_cast<T*>(other & changed ? at + strides[bit] : at - strides[bit]);
 }
 
 constexpr unsigned kBases = 4;  // of a tile, those two that follow, and one that nobody uses
@@ -136,6 +137,13 @@ __device__ __forceinline__ float2 load_here(const float2* p) {
     float2 v;
     asm volatile("ld.global.v2.f32 {%0, %1}, [%2];" : "=f"(v.x), "=f"(v.y) : "l"(p) : "memory");
     return v;
+}
+// Of a number that became a pointer the compiler does not know that it is one to global memory.
+__device__ __forceinline__ void store_here(double2* p, double2 v) {
+    asm volatile("st.global.v2.f64 [%0], {%1, %2};" ::"l"(p), "d"(v.x), "d"(v.y) : "memory");
+}
+__device__ __forceinline__ void store_here(float2* p, float2 v) {
+    asm volatile("st.global.v2.f32 [%0], {%1, %2};" ::"l"(p), "f"(v.x), "f"(v.y) : "memory");
 }
 __device__ __forceinline__ index_t offset_of_thread(const index_t* tables, unsigned at) { return load_here(tables + at + own_thread()); }
 
@@ -174,7 +182,7 @@ __device__ __forceinline__ void fetch(const amp_t* state, index_t offset, char* 
             if constexpr (QSIM_FRESH_THREADS) copy_async_unless(nothing, at, from);
             else copy_async(at, from);
         }
-        if (i < count_held() - 1) from += step(args.stride_in, r, held(i + 1));
+        if (i < count_held() - 1) from = moved(from, args.stride_in, r, held(i + 1));
     }
 #pragma unroll
     for (int r = 0; r < kAmps; ++r)
@@ -217,8 +225,8 @@ __device__ __forceinline__ void store(const Amps& a, amp_t* to, const Args& args
 #pragma unroll
     for (int i = 0; i < kAmps; ++i) {
         const int r = gray(i);
-        *to = kScaled ? amp_t{a[r].x * scale, a[r].y * scale} : a[r];  // rounds once; exact where scale is a power of two
-        if (i < kAmps - 1) to += step(args.stride_out, r, gray(i + 1));
+        store_here(to, kScaled ? amp_t{a[r].x * scale, a[r].y * scale} : a[r]);  // rounds once; exact where scale is a power of two
+        if (i < kAmps - 1) to = moved(to, args.stride_out, r, gray(i + 1));
     }
 }
 
