@@ -305,7 +305,7 @@ def _open_block(phase: Phase, outer: int, selectable: int) -> PairBlock | None:
 
 
 def _delay_blocks(phase: Phase) -> None:
-    """Moves blocks to where what follows needs them: their operands are then what arithmetic leaves where they want it."""
+    """Moves blocks to where what follows needs them: arithmetic before leaves their operands where they want them."""
     pair = _mask(phase.pair)
     for block in [work for work in phase.work[::-1] if isinstance(work, PairBlock)]:
         number = phase.work.index(block)

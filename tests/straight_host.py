@@ -36,6 +36,7 @@ REPLACED = (
     (r'asm volatile\(\s*"mma\.sync[^;]*;"[^;]*;', "warp_mma(c, a, b);"),
     (r'asm volatile\("" : "\+r"[^;]*;', ""),
     (r'asm volatile\("ld\.global[^;]*?;"[^;]*;', "v = *p;"),
+    (r'asm volatile\("st\.global[^;]*?;"[^;]*;', "*p = v;"),
     (r"extern __shared__ [^;]*?(\w+) shared\[\];", r"auto* shared = reinterpret_cast<\1*>(::shared);"),
     (r"__shared__ index_t", "static index_t"),
 )

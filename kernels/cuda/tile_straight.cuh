@@ -10,6 +10,7 @@
 // Launch     2^(QSIM_TILE - kRegisterQubits) threads, at most num_tiles blocks; a tile of shared memory, kEarly amplitudes a thread, phases, tables
 // Layout     as in tile_exec.cu; angles, matrix entries and qubit positions are arguments, so one kernel serves every pass of its structure
 #pragma once
+#include "here.cuh"
 #include "tile_places.cuh"
 
 constexpr int kThreads = 1 << (QSIM_TILE - kRegisterQubits);
@@ -122,29 +123,6 @@ struct Tile {
     __device__ __forceinline__ index_t next() const { return bases[(number + 1) % kBases]; }
 };
 
-// Volatile: loaded where it is written, not held.
-__device__ __forceinline__ index_t load_here(const index_t* p) {
-    index_t v;
-    asm volatile("ld.global.u64 %0, [%1];" : "=l"(v) : "l"(p) : "memory");
-    return v;
-}
-__device__ __forceinline__ double2 load_here(const double2* p) {
-    double2 v;
-    asm volatile("ld.global.v2.f64 {%0, %1}, [%2];" : "=d"(v.x), "=d"(v.y) : "l"(p) : "memory");
-    return v;
-}
-__device__ __forceinline__ float2 load_here(const float2* p) {
-    float2 v;
-    asm volatile("ld.global.v2.f32 {%0, %1}, [%2];" : "=f"(v.x), "=f"(v.y) : "l"(p) : "memory");
-    return v;
-}
-// Of a number that became a pointer the compiler does not know that it is one to global memory.
-__device__ __forceinline__ void store_here(double2* p, double2 v) {
-    asm volatile("st.global.v2.f64 [%0], {%1, %2};" ::"l"(p), "d"(v.x), "d"(v.y) : "memory");
-}
-__device__ __forceinline__ void store_here(float2* p, float2 v) {
-    asm volatile("st.global.v2.f32 [%0], {%1, %2};" ::"l"(p), "f"(v.x), "f"(v.y) : "memory");
-}
 __device__ __forceinline__ index_t offset_of_thread(const index_t* tables, unsigned at) { return load_here(tables + at + own_thread()); }
 
 constexpr index_t kNone = ~0ull;  // in place of a base: no such tile
@@ -191,8 +169,9 @@ __device__ __forceinline__ void fetch(const amp_t* state, index_t offset, char* 
 }
 
 // The high part of an amplitude's bytes is the number of the fetch that brought it.
+// Returns the thread's slot.
 template <class L>
-__device__ __forceinline__ void take(Amps& a, const char* shared) {
+__device__ __forceinline__ unsigned take(Amps& a, const char* shared) {
     constexpr unsigned kHigh = ~(kPlainColumn - 1);
     const unsigned bytes = L::of_thread(own_thread()), slot = as_slot(bytes);
 #pragma unroll
@@ -200,6 +179,7 @@ __device__ __forceinline__ void take(Amps& a, const char* shared) {
         const unsigned waiting = slot + ((bytes & kHigh) + (L::of(r) & kHigh) < kEarly * kPlainColumn ? kTileBytes : 0u);
         a[r] = *reinterpret_cast<const amp_t*>(shared + slot_at<L>(waiting, r));
     }
+    return slot;
 }
 
 template <class Body>
@@ -211,12 +191,13 @@ __device__ __forceinline__ void fetch_rest(const Tile& tile, const Args& args) {
 // Brings other qubits into registers. Slots written here were read only by this thread since the last barrier: one is enough.
 // Where the same qubits number the warps before and after, a warp waits for no other.
 template <class From, class To, bool kWithinWarps>
-__device__ __forceinline__ void exchange(Amps& a, const Tile& tile) {
-    put<From>(a, tile.shared, slot_of_thread<From>());
-    const unsigned to = slot_of_thread<To>();
+__device__ __forceinline__ unsigned exchange(Amps& a, const Tile& tile, unsigned slot, unsigned slots) {
+    const unsigned to = load_here(reinterpret_cast<const unsigned*>(tile.tables + slots) + own_thread());
+    put<From>(a, tile.shared, slot);
     if constexpr (kWithinWarps) __syncwarp();
     else __syncthreads();
     get<To>(a, tile.shared, to);
+    return to;
 }
 
 template <bool kScaled>
@@ -281,12 +262,12 @@ __device__ __forceinline__ void run_tiles(amp_t* __restrict__ state, const index
         }
         wait_async();
         __syncthreads();  // for what others copied, the phases and the next base
-        take<typename Body::First>(a, shared);
+        const unsigned slot = take<typename Body::First>(a, shared);
         __syncthreads();  // all have taken their amplitudes
         // The answer waits where it needs no register: only one warp is late for it.
         if (threadIdx.x == 0) bases[(number + 2) % kBases] = gridDim.x + atomicAdd(tickets, 1ull);
         fetch<Body, Part::kEarly>(state, offset_of_thread(tables, Body::kOffsetIn), shared, tile.next(), args);
-        const index_t to = Body::run(a, tile, args);
+        const index_t to = Body::run(a, tile, args, slot);
         store<Body::kScaled>(a, state + (tile.base() | to), args);
         if (threadIdx.x == 0) bases[(number + 2) % kBases] = base_of(bases[(number + 2) % kBases], args);
     }
