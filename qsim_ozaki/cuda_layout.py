@@ -41,12 +41,11 @@ class Shape:
     def column_bytes(self, tile_qubits: int) -> int:
         """Bytes of shared memory for one amplitude of every thread, as `tile_straight.cuh` has them."""
         plain = self.amp_bytes << (tile_qubits - self.register_qubits)
-        return int(self.pad(plain)) + self.amp_bytes + 15 & -16 if self.padded else plain
-
-    def pad(self, plain: NDArray[np.int64] | int) -> NDArray[np.int64]:
-        """Where a byte of a tile without free places is in one that has some after lines, lines of lines and so on."""
-        at = np.asarray(plain, np.int64)
-        return np.asarray(sum((at >> level * self.line_qubits & -self.amp_bytes for level in (1, 2, 3)), at), np.int64)
+        if not self.padded:
+            return plain
+        whole = -self.amp_bytes
+        free = sum(plain >> level * self.line_qubits & whole for level in (1, 2, 3))
+        return plain + free + self.amp_bytes + 15 & -16
 
 
 # Of the interpreter.
@@ -136,10 +135,7 @@ class Place:
         thread = np.arange(1 << len(self.lanes))
         places = ((thread >> i & 1) << frame.tile.index(q) for i, q in enumerate(self.lanes))
         index = sum(places, np.zeros_like(thread))
-        slots = (
-            shape.pad(index * shape.amp_bytes) if shape.padded else swizzle(index, shape.line_qubits) * shape.amp_bytes
-        )
-        return slots.astype(np.uint32)
+        return (swizzle(index, shape.line_qubits) * shape.amp_bytes).astype(np.uint32)
 
     def register_slots(self, frame: Frame, shape: Shape) -> list[int]:
         """The same for each register bit."""

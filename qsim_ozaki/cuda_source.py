@@ -12,7 +12,7 @@ from qsim_ozaki.cuda_lower import members
 from qsim_ozaki.cuda_schedule import Frame
 
 OF_THREAD = "static __device__ __forceinline__ unsigned of_thread(unsigned t)"
-RUN = "static __device__ __forceinline__ index_t run(Amps& a, const Tile& tile, const Args& args, unsigned slot)"
+RUN = "static __device__ __forceinline__ index_t run(Amps& a, const Tile& tile, const Args& args)"
 
 
 def kernel_source(
@@ -37,11 +37,9 @@ def kernel_source(
     return "\n".join(out)
 
 
-def slots_struct(name: str, layout: Place, frame: Frame, shape: Shape, of_thread: bool) -> str:
-    """One layout: the slots that its register bits add, and the slot of a thread where it tells ``of_thread``."""
+def slots_struct(name: str, layout: Place, frame: Frame, shape: Shape) -> str:
+    """One layout: the slots that its register bits add, and the slot of a thread."""
     masks = ", ".join(f"{mask}u" for mask in layout.register_slots(frame, shape))
-    if not of_thread:
-        return f"using Layout{name} = Layout<{masks}>;"
     slot = _shifted(layout.lane_slots(frame, shape))
     return f"struct Layout{name} : Layout<{masks}> {{ {OF_THREAD} {{ return {slot}; }} }};"
 

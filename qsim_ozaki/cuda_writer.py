@@ -101,8 +101,7 @@ class Writer:
             self.place = self.outer.place = layouts[i]
             if i:
                 within = str(layouts[i - 1].warps == layouts[i].warps).lower()
-                slots = self.operands.put(layouts[i].slots(self.frame, self.shape))
-                self._say(f"slot = exchange<Layout{i - 1}, Layout{i}, {within}>(a, tile, slot, {slots}u);")
+                self._say(f"exchange<Layout{i - 1}, Layout{i}, {within}>(a, tile);")
             if i == last:
                 # others may still read what the last exchange brought
                 wait = "__syncwarp" if load.warps == layouts[last].warps else "__syncthreads"
@@ -138,10 +137,7 @@ class Writer:
             "bool kScaled": str(self.scale != 1).lower(),
         }
         names = ["In", *map(str, range(len(layouts) - 1))]
-        structs = [
-            slots_struct(name, at, self.frame, self.shape, name in ("In", "0"))
-            for name, at in zip(names, layouts, strict=True)
-        ]
+        structs = [slots_struct(name, at, self.frame, self.shape) for name, at in zip(names, layouts, strict=True)]
         return kernel_source(sizes, structs, numbers, self.lines)
 
     @property

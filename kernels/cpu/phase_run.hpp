@@ -12,6 +12,7 @@ namespace qsim {
 
 constexpr int kWindow = 96;  // blocked items looked at: keeps a step's cost bounded
 constexpr int kLevels = 16;
+constexpr double kBoth = 4;  // tables that phases cost which both threads and tiles tell apart: each thread finds its own (H200, 2026-11)
 constexpr int kSelecting = 3;  // qubits that may choose the matrix of a block on a pair, MAX_SELECTING of cuda_pairs.py
 
 // By qubit: the qubits of the diagonals on it that wait, itself included; of those of signs alone apart.
@@ -102,7 +103,7 @@ struct Run {
         bool phases = waits_on(item.mixed) & ~pair;
         index_t outer = take(item.mixed) & ~pair;
         if (!selects(outer | (item.used & ~pair))) {
-            if (phases) energy += rules.energies.table;
+            if (phases) energy += rules.energies.table * (outer & ~rules.inside() ? kBoth : 1);
             closed = true, phases = false, outer = 0;
         }
         if (!joins(outer | (item.used & ~pair))) {

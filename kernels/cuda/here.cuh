@@ -8,11 +8,6 @@ __device__ __forceinline__ index_t load_here(const index_t* p) {
     asm volatile("ld.global.u64 %0, [%1];" : "=l"(v) : "l"(p) : "memory");
     return v;
 }
-__device__ __forceinline__ unsigned load_here(const unsigned* p) {
-    unsigned v;
-    asm volatile("ld.global.u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");
-    return v;
-}
 __device__ __forceinline__ double2 load_here(const double2* p) {
     double2 v;
     asm volatile("ld.global.v2.f64 {%0, %1}, [%2];" : "=d"(v.x), "=d"(v.y) : "l"(p) : "memory");

@@ -169,9 +169,8 @@ __device__ __forceinline__ void fetch(const amp_t* state, index_t offset, char* 
 }
 
 // The high part of an amplitude's bytes is the number of the fetch that brought it.
-// Returns the thread's slot.
 template <class L>
-__device__ __forceinline__ unsigned take(Amps& a, const char* shared) {
+__device__ __forceinline__ void take(Amps& a, const char* shared) {
     constexpr unsigned kHigh = ~(kPlainColumn - 1);
     const unsigned bytes = L::of_thread(own_thread()), slot = as_slot(bytes);
 #pragma unroll
@@ -179,7 +178,6 @@ __device__ __forceinline__ unsigned take(Amps& a, const char* shared) {
         const unsigned waiting = slot + ((bytes & kHigh) + (L::of(r) & kHigh) < kEarly * kPlainColumn ? kTileBytes : 0u);
         a[r] = *reinterpret_cast<const amp_t*>(shared + slot_at<L>(waiting, r));
     }
-    return slot;
 }
 
 template <class Body>
@@ -191,13 +189,12 @@ __device__ __forceinline__ void fetch_rest(const Tile& tile, const Args& args) {
 // Brings other qubits into registers. Slots written here were read only by this thread since the last barrier: one is enough.
 // Where the same qubits number the warps before and after, a warp waits for no other.
 template <class From, class To, bool kWithinWarps>
-__device__ __forceinline__ unsigned exchange(Amps& a, const Tile& tile, unsigned slot, unsigned slots) {
-    const unsigned to = load_here(reinterpret_cast<const unsigned*>(tile.tables + slots) + own_thread());
-    put<From>(a, tile.shared, slot);
+__device__ __forceinline__ void exchange(Amps& a, const Tile& tile) {
+    put<From>(a, tile.shared, slot_of_thread<From>());
+    const unsigned to = slot_of_thread<To>();
     if constexpr (kWithinWarps) __syncwarp();
     else __syncthreads();
     get<To>(a, tile.shared, to);
-    return to;
 }
 
 template <bool kScaled>
@@ -262,12 +259,12 @@ __device__ __forceinline__ void run_tiles(amp_t* __restrict__ state, const index
         }
         wait_async();
         __syncthreads();  // for what others copied, the phases and the next base
-        const unsigned slot = take<typename Body::First>(a, shared);
+        take<typename Body::First>(a, shared);
         __syncthreads();  // all have taken their amplitudes
         // The answer waits where it needs no register: only one warp is late for it.
         if (threadIdx.x == 0) bases[(number + 2) % kBases] = gridDim.x + atomicAdd(tickets, 1ull);
         fetch<Body, Part::kEarly>(state, offset_of_thread(tables, Body::kOffsetIn), shared, tile.next(), args);
-        const index_t to = Body::run(a, tile, args, slot);
+        const index_t to = Body::run(a, tile, args);
         store<Body::kScaled>(a, state + (tile.base() | to), args);
         if (threadIdx.x == 0) bases[(number + 2) % kBases] = base_of(bases[(number + 2) % kBases], args);
     }
