@@ -28,6 +28,7 @@ class PairBlock:
     Attributes:
         qubits: bit 0 and bit 1 of a matrix's index.
         before: phases that come first and read other qubits too; they can be taken out again.
+        changed: those of ``qubits``, as a mask, that what follows ``before`` changes.
         chosen_by: outside of ``qubits``; what follows ``before`` depends on their values.
         matrices: of that, complex, shape ``(2,) * len(chosen_by) + (4, 4)``; axis i is the bit of ``chosen_by[i]``,
             rows are outputs.
@@ -35,8 +36,9 @@ class PairBlock:
 
     qubits: tuple[int, int]
     before: dict[int, int] = field(default_factory=dict)
+    changed: int = 0
     chosen_by: tuple[int, ...] = ()
-    matrices: ComplexArray | None = None
+    matrices: ComplexArray = field(default_factory=lambda: np.eye(4, dtype=complex))
 
     @property
     def mask(self) -> int:
@@ -50,11 +52,13 @@ class PairBlock:
 
     def then(self, terms: dict[int, int], items: Sequence[Item]) -> None:
         """Phases and items after what is there; what they read beyond the two qubits selects from now on."""
-        if self.matrices is None:
-            self.before |= {key: angle for key, angle in terms.items() if key & ~self.mask}
-            terms = {key: angle for key, angle in terms.items() if not key & ~self.mask}
-            self.matrices = np.eye(4, dtype=complex)
+        first = {key: angle for key, angle in terms.items() if key & ~self.mask and not key & self.changed}
+        for key, angle in first.items():
+            self.before[key] = self.before.get(key, 0) + angle
+        terms = {key: angle for key, angle in terms.items() if key not in first}
         self.chosen_by, self.matrices = self._after(self.matrices, terms, items)
+        for item in items:
+            self.changed |= item.mixed
 
     def _after(
         self, matrices: ComplexArray, terms: dict[int, int], items: Sequence[Item]
@@ -71,6 +75,7 @@ class PairBlock:
             for item in items:
                 matrix = _on_pair(item, self.qubits, value) @ matrix
             matrices[bits] = matrix
+        assert len(chosen_by) <= MAX_SELECTING, "registers that differ in no selecting bit share a product"
         return chosen_by, matrices
 
     def _phases(self, terms: dict[int, int], value: int) -> ComplexArray:
@@ -85,7 +90,6 @@ class PairBlock:
             order: the qubits of ``selecting``.
         """
         out = np.empty((1 << len(order), 4, 4), complex)
-        assert self.matrices is not None
         for number in range(len(out)):
             value = sum(1 << q for i, q in enumerate(order) if number >> i & 1)
             last = self.matrices[tuple(value >> q & 1 for q in self.chosen_by)]

@@ -222,8 +222,8 @@ def _run(phase: Phase, todo: list[Item], pending: dict[int, int], tile: int, laz
             used |= item.used
         if not own and not others:
             return rest
-        if own:
-            _on_pair(phase, own, _take(pending, _mixed(own), registers, lazy), selectable)
+        for item in own:
+            _on_pair(phase, item, _take(pending, item.mixed, registers, lazy), selectable)
         alone = [item for item in others if lazy and item.kind == "flip"]
         groups = [[item for item in others if item not in alone], *([item] for item in alone)]
         for group in groups:
@@ -243,24 +243,22 @@ def _mixed(items: Sequence[Item]) -> int:
     return mixed
 
 
-def _on_pair(phase: Phase, items: Sequence[Item], terms: dict[int, int], selectable: int) -> None:
-    """Adds items on the pair, and the phases before them, to the last block where it is, or where it can move to.
+def _on_pair(phase: Phase, item: Item, terms: dict[int, int], selectable: int) -> None:
+    """Adds an item on the pair, and the phases before it, to the last block where it is, or where it can move to.
 
     What it reads beyond the pair chooses its matrix, as far as these few qubits are ``selectable``; other phases come
     before it.
     """
     pair = _mask(phase.pair)
-    outer = outside(terms, items, pair)
-    if not _selects(outer, selectable):
+    if not _selects(outside(terms, (item,), pair), selectable):
         phase.work.append(Phases({key: angle for key, angle in terms.items() if key & ~pair}))
         terms = {key: angle for key, angle in terms.items() if not key & ~pair}
-        outer = outside(terms, items, pair)
-    block = _open_block(phase, outer, selectable)
+    block = _open_block(phase, outside(terms, (item,), pair), selectable)
     if block is None:
         a, b = phase.pair
         block = PairBlock((a, b))
         phase.work.append(block)
-    block.then(terms, items)
+    block.then(terms, (item,))
 
 
 def _into_block(phase: Phase, terms: dict[int, int], selectable: int) -> dict[int, int]:

@@ -38,6 +38,7 @@ struct Run {
     bool closed = true;  // the next operator on the pair begins a block
     bool tabled = false;  // what the open block begins with is more than signs
     index_t before = 0, chosen_by = 0;  // other qubits that the open block reads: at its beginning, and later
+    index_t begun = 0;                  // qubits of the pair that it changes
     index_t since = 0;                  // what has changed after the block
 
     // `choosing`: of the tile's qubits those that may choose the matrix of a block.
@@ -85,7 +86,7 @@ struct Run {
 
     // Whether the open block, which may move to the end, takes more that reads the qubits `outer`; where what it begins with is in the
     // way, that becomes a table. As cuda_schedule.py does it.
-    bool joins(index_t outer) {
+    bool joins(index_t outer, bool first = false) {
         if (closed) return false;
         const bool moves = outer & since, fits = selects(before | chosen_by | outer);
         if (!fits || (moves && (before | chosen_by) & since)) {
@@ -94,7 +95,7 @@ struct Run {
             before = 0, tabled = false;
         }
         if (moves) since = 0;
-        chosen_by |= outer;
+        (first ? before : chosen_by) |= outer;
         return true;
     }
 
@@ -106,10 +107,13 @@ struct Run {
             if (phases) energy += rules.energies.table * (outer & ~rules.inside() ? kBoth : 1);
             closed = true, phases = false, outer = 0;
         }
-        if (!joins(outer | (item.used & ~pair))) {
+        const bool first = !(item.mixed & begun) && !(item.used & ~pair);
+        if (!joins(outer | (item.used & ~pair), first)) {
             energy += rules.energies.block;
-            before = outer, tabled = phases, chosen_by = item.used & ~pair, since = 0;
+            before = outer, tabled = false, chosen_by = item.used & ~pair, since = begun = 0;
         }
+        tabled = tabled || (phases && !(item.mixed & begun));
+        begun |= item.mixed;
         closed = false;
         worth += item.worth;
         ++done;
