@@ -56,27 +56,18 @@ class PairBlock:
         for key, angle in first.items():
             self.before[key] = self.before.get(key, 0) + angle
         terms = {key: angle for key, angle in terms.items() if key not in first}
-        self.chosen_by, self.matrices = self._after(self.matrices, terms, items)
-        for item in items:
-            self.changed |= item.mixed
-
-    def _after(
-        self, matrices: ComplexArray, terms: dict[int, int], items: Sequence[Item]
-    ) -> tuple[tuple[int, ...], ComplexArray]:
-        """``chosen_by`` and ``matrices`` with phases and items after them."""
-        chosen_by = self.chosen_by
-        for q in members(outside(terms, items, self.mask) & ~mask_of(chosen_by)):
-            matrices = np.stack([matrices] * 2, axis=len(chosen_by))
-            chosen_by += (q,)
-        matrices = matrices.copy()
-        for bits in np.ndindex(matrices.shape[:-2]):
-            value = sum(bit << q for q, bit in zip(chosen_by, bits, strict=True))
-            matrix = self._phases(terms, value)[:, None] * matrices[bits]
+        for q in members(outside(terms, items, self.mask) & ~mask_of(self.chosen_by)):
+            self.matrices = np.stack([self.matrices] * 2, axis=len(self.chosen_by))
+            self.chosen_by += (q,)
+        assert len(self.chosen_by) <= MAX_SELECTING, "registers that differ in no selecting bit share a product"
+        for bits in np.ndindex(self.matrices.shape[:-2]):
+            value = sum(bit << q for q, bit in zip(self.chosen_by, bits, strict=True))
+            matrix = self._phases(terms, value)[:, None] * self.matrices[bits]
             for item in items:
                 matrix = _on_pair(item, self.qubits, value) @ matrix
-            matrices[bits] = matrix
-        assert len(chosen_by) <= MAX_SELECTING, "registers that differ in no selecting bit share a product"
-        return chosen_by, matrices
+            self.matrices[bits] = matrix
+        for item in items:
+            self.changed |= item.mixed
 
     def _phases(self, terms: dict[int, int], value: int) -> ComplexArray:
         """Of the four states of the two qubits, where others are as the basis state ``value`` has them."""
