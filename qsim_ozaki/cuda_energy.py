@@ -13,13 +13,14 @@ from qsim_ozaki.cuda_lower import HALF_TURN, Item, is_core
 EXCHANGE = 300.0
 BLOCK = 310.0  # a matrix on two qubits by tensor cores
 TABLE = 100.0  # a complex product, less what merges with others
+OUTER = 100.0  # more where other threads' qubits choose from it
 ROTATION = 76.0  # two FMA
 FLIP = 5.0
 CORE = 228.0  # with a table of its own
 SHARED = 86.0  # what two cores save that share a table
 MATRIX = {1: 270.0, 2: 574.0, 3: 1182.0, 4: 2398.0, 5: 4830.0}  # by qubits
 PHASE_OF_ROTATION = 80.0  # a rotation's usual share of tables and exchanges
-PHASE_ENERGIES = _cpu.PhaseEnergies(EXCHANGE, BLOCK, TABLE, SHARED)
+PHASE_ENERGIES = _cpu.PhaseEnergies(EXCHANGE, BLOCK, TABLE, OUTER, SHARED)
 KINDS = _cpu.PhaseItemKind
 
 

@@ -134,7 +134,7 @@ def test_circuit_families_on_the_host(tmp_path, rng, family, pairs):
 @needs_compiler
 def test_pairs_take_every_kind_of_item(tmp_path, rng, monkeypatch):
     """Hadamards, flips with and without control, rotations, phases, matrices: one block where blocks cost nothing."""
-    monkeypatch.setattr(cuda_schedule, "PHASE_ENERGIES", _cpu.PhaseEnergies(300, 0, 100, 0))
+    monkeypatch.setattr(cuda_schedule, "PHASE_ENERGIES", _cpu.PhaseEnergies(300, 0, 100, 100, 0))
     n, tile, (a, b) = 15, tuple(range(12)), (4, 9)
     x = np.array([1, 0])
     for first, second in ((a, b), (b, a)):

@@ -35,10 +35,10 @@ void bind_phases(nb::module_& m) {
              "mixed"_a, "used"_a, "energy"_a, "worth"_a, "kind"_a);
     nb::class_<PhaseEnergies>(m, "PhaseEnergies")
         .def("__init__",
-             [](PhaseEnergies* self, double exchange, double block, double table, double shared) {
-                 new (self) PhaseEnergies{exchange, block, table, shared};
+             [](PhaseEnergies* self, double exchange, double block, double table, double outer, double shared) {
+                 new (self) PhaseEnergies{exchange, block, table, outer, shared};
              },
-             "exchange"_a, "block"_a, "table"_a, "shared"_a);
+             "exchange"_a, "block"_a, "table"_a, "outer"_a, "shared"_a);
     nb::class_<PhaseRules>(m, "PhaseRules")
         .def("__init__",
              [](PhaseRules* self, std::vector<int> tile, int register_qubits, int line_qubits, index_t loads, index_t stores,

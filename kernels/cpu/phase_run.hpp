@@ -148,7 +148,7 @@ struct Run {
 
     void finish() {
         for (int at = 0; at < kLevels; ++at) {
-            if (outer[at]) energy += rules.energies.table;
+            if (outer[at]) energy += rules.energies.outer;
             if (tables[at]) energy += rules.energies.table * (1 - 1.0 / (1 << count(tables[at])));
             energy -= rules.energies.shared * (cores[at] / 2);
         }

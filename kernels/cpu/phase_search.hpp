@@ -19,9 +19,10 @@ struct PhaseItem {
     PhaseItemKind kind;
 };
 
-// Of an exchange, of a matrix on two qubits of neighbouring threads, of a table of phases, and what two cores save that share tables.
+// Of an exchange, of a matrix on two qubits of neighbouring threads, of a table of phases, what that takes more where qubits outside
+// the registers choose from it, and what two cores save that share tables.
 struct PhaseEnergies {
-    double exchange, block, table, shared;
+    double exchange, block, table, outer, shared;
 };
 
 struct PhaseRules {
