@@ -11,13 +11,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+import qsim_ozaki._cpu as _cpu
+from qsim_ozaki.op_list import OpList
 from qsim_ozaki.ops import ComplexArray, IndexArray, Kind, Op
 
 TURN = 1 << 64
 HALF_TURN = 1 << 63
 SQRT_HALF = 0.7071067811865476
 ODD = ([0, 0, 1, 1, 2, 2, 3, 3], [1, 2, 0, 3, 0, 3, 1, 2])  # entries of a 4x4 matrix that change the parity
-MAX_TERM_QUBITS = 6  # a diagonal on more qubits has over 64 terms and is looked up in memory instead
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,48 +70,28 @@ def lower(ops: Sequence[Op], register_qubits: int) -> list[Item]:
         ops: operators on physical qubits.
         register_qubits: qubits a thread holds; a matrix on more is refused by an assertion (the engine splits it off).
     """
-    return [item for op in ops for item in _items(op, register_qubits)]
+    columns = OpList.of(ops)
+    items: list[Item] = []
+    for number, found in enumerate(_cpu.tile_items(columns.native)):
+        if found is None:
+            items += _items(columns[number], register_qubits)
+        elif len(found) == 2:
+            items.append(Item("terms", 0, found[0], terms=found[1]))
+        else:
+            items += _rotation(*found)
+    return items
 
 
 def angles_of(values: ComplexArray) -> list[int]:
     """``2**64 * arg(value) / (2 pi)`` of each unit-modulus value, as integers modulo a turn; exact for +-1 and +-i."""
-    turns = np.arctan2(values.imag, values.real) / (2 * np.pi)
-    return [round(t * TURN) % TURN for t in turns.tolist()]
+    found: list[int] = _cpu.angles_of(np.ascontiguousarray(values, complex))
+    return found
 
 
 def phases_of(angles: Sequence[int]) -> ComplexArray:
     """``exp(2 pi i angle / 2**64)``: a rotation by at most an eighth of a turn, then exact quarter turns."""
-    quadrant = np.array([((a + (1 << 61)) >> 62) & 3 for a in angles])
-    rest = np.array([((a + (1 << 61)) % (1 << 62)) - (1 << 61) for a in angles], float) * (2 * np.pi / TURN)
-    cos, sin = np.cos(rest), np.sin(rest)
-    real = np.choose(quadrant, [cos, -sin, -cos, sin])
-    imag = np.choose(quadrant, [sin, cos, -sin, -cos])
-    return np.asarray(real + 1j * imag, complex)
-
-
-def diagonal_terms(op_targets: Sequence[int], values: ComplexArray, control: int, state: int) -> dict[int, int]:
-    """Angles per product of bits whose sum is the diagonal's angle (Moebius transform), controls included."""
-    angles = angles_of(values)
-    k = len(op_targets)
-    for b in range(k):
-        for j in range(1 << k):
-            if j >> b & 1:
-                angles[j] = (angles[j] - angles[j ^ (1 << b)]) % TURN
-    terms: dict[int, int] = {}
-    zero_controls = control & ~state
-    for j, angle in enumerate(angles):
-        if angle == 0:
-            continue
-        key = mask_of([op_targets[b] for b in range(k) if j >> b & 1]) | state
-        # 1 - x for each control that must be 0: inclusion and exclusion over their subsets
-        subset = zero_controls
-        while True:
-            sign = -1 if subset.bit_count() & 1 else 1
-            terms[key | subset] = (terms.get(key | subset, 0) + sign * angle) % TURN
-            if subset == 0:
-                break
-            subset = (subset - 1) & zero_controls
-    return {m: a for m, a in terms.items() if a}
+    found: ComplexArray = _cpu.phases_of(list(angles))
+    return found
 
 
 def _condition(op: Op) -> tuple[int, int]:
@@ -130,44 +111,24 @@ def _items(op: Op, register_qubits: int) -> Iterator[Item]:
                 yield Item("hadamard", 1 << q, 0, (q,))
     elif op.kind is Kind.PERMUTATION:
         yield from _permutation(op)
-    elif len(op.targets) == 1 and not op.controls and _is_unitary(op.data):
-        yield from _rotation(op)
     else:
         assert len(op.targets) <= register_qubits, f"{op.name}: {len(op.targets)} qubits do not fit the registers"
         yield Item("matrix", mask_of(op.targets), mask_of(op.controls), op.targets, _condition(op), data=op.data)
 
 
-def _is_unitary(matrix: ComplexArray) -> bool:
-    return bool(np.abs(matrix @ matrix.conj().T - np.eye(len(matrix))).max() < 1e-13)
-
-
 def _diagonal(op: Op) -> Item:
-    control, state = _condition(op)
-    unit = bool(np.abs(np.abs(op.data) - 1).max() < 1e-13)
-    if unit and len(op.targets) + (control & ~state).bit_count() <= MAX_TERM_QUBITS:
-        terms = diagonal_terms(op.targets, op.data, control, state)
-        used = 0
-        for key in terms:
-            used |= key
-        return Item("terms", 0, used, terms=terms)
-    return Item("diagonal", 0, mask_of(op.qubits), op.targets, (control, state), data=op.data)
+    """A diagonal that is looked up in memory: its entries are no phases, or too many."""
+    return Item("diagonal", 0, mask_of(op.qubits), op.targets, _condition(op), data=op.data)
 
 
-def _rotation(op: Op) -> Iterator[Item]:
+def _rotation(q: int, before: int, everywhere: int, after: int, cos: float, sin: float) -> Iterator[Item]:
     """U = D1 RY D2 with diagonal D1, D2 that merge into their neighbours' phases: 2 FMA an amplitude are left of 8."""
-    (q,) = op.targets
-    (a, b), (c, d) = op.data.tolist()
-    cos, sin = abs(a), abs(c)
-    p0 = np.angle(a) if cos else 0.0
-    p1 = np.angle(c) if sin else 0.0
-    inner = np.angle(d) - p1 if cos >= sin else np.angle(-b) - p0
-    before = {1 << q: round(inner / (2 * np.pi) * TURN) % TURN}
-    first, second = (round(p / (2 * np.pi) * TURN) % TURN for p in (p0, p1))
-    after = {0: first, 1 << q: (second - first) % TURN}
-    yield Item("terms", 0, 1 << q, terms={m: x for m, x in before.items() if x})
-    norm = float(np.hypot(cos, sin))
-    yield Item("rotate", 1 << q, 0, (q,), angle=(cos / norm, sin / norm))
-    yield Item("terms", 0, 1 << q, terms={m: x for m, x in after.items() if x})
+    if before:
+        yield Item("terms", 0, 1 << q, terms={1 << q: before})
+    yield Item("rotate", 1 << q, 0, (q,), angle=(cos, sin))
+    terms = {key: angle for key, angle in ((0, everywhere), (1 << q, after)) if angle}
+    if terms:
+        yield Item("terms", 0, 1 << q if after else 0, terms=terms)
 
 
 def _permutation(op: Op) -> Iterator[Item]:
@@ -175,8 +136,7 @@ def _permutation(op: Op) -> Iterator[Item]:
     control, state = _condition(op)
     k = len(op.targets)
     if not np.array_equal(op.data, np.ones(1 << k)):
-        phase = Op(Kind.DIAGONAL, op.targets, op.data, op.controls, op.ctrl_state)
-        yield _diagonal(phase)
+        yield from lower([Op(Kind.DIAGONAL, op.targets, op.data, op.controls, op.ctrl_state)], 0)
     if k <= 2:
         for target, extra in _flips(op.permutation.tolist()):
             mask, value = control, state

@@ -262,7 +262,7 @@ RULES = {
     "cuda_schedule": ({"cuda_energy", "cuda_pairs", "cuda_lower", "_cpu"}, set()),
     "cuda_energy": ({"cuda_lower", "_cpu"}, set()),
     "cuda_pairs": ({"cuda_lower", "ops"}, {"numpy"}),
-    "cuda_lower": ({"ops", "errors"}, {"numpy"}),
+    "cuda_lower": ({"op_list", "ops", "_cpu"}, {"numpy"}),
     "ozaki": ({"jit", "moduli", "errors"}, {"numpy", "cupy"}),
     "jit": ({"kernels", "errors"}, {"cupy", "platformdirs"}),
     "cost_blocks": ({"cost", "op_list", "ops"}, set()),

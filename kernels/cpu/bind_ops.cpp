@@ -27,19 +27,40 @@ namespace qsim {
 
 namespace {
 
+template <class T>
+void put(std::string& out, const T* values, std::size_t count) { out.append(reinterpret_cast<const char*>(values), count * sizeof *values); }
+
 // All that a list holds, as bytes: equal for equal lists; nothing where that are more than `most`.
 nb::object content(const OpList& ops, std::size_t most) {
     std::string out;
-    const auto put = [&out](const auto* values, std::size_t count) { out.append(reinterpret_cast<const char*>(values), count * sizeof *values); };
     for (std::size_t k = 0; k < ops.size(); ++k) {
         const OpHead& op = ops[k];
         const std::uint32_t shape[] = {static_cast<std::uint32_t>(op.kind), op.num_targets, op.num_controls, op.name, op.num_data};
         const std::size_t places = op.kind == Kind::kPermutation ? op.num_data : 0;
         if (out.size() + op.num_data * sizeof(complex_t) + places * sizeof(std::uint32_t) > most) return nb::none();
-        put(shape, std::size(shape));
-        put(ops.targets(op), op.num_targets + op.num_controls);
-        put(ops.data(op), op.num_data);
-        put(ops.permutation(op), places);
+        put(out, shape, std::size(shape));
+        put(out, ops.targets(op), op.num_targets + op.num_controls);
+        put(out, ops.data(op), op.num_data);
+        put(out, ops.permutation(op), places);
+    }
+    return nb::bytes(out.data(), out.size());
+}
+
+// What a plan depends on, as bytes: all but numbers, of which it matters whether they are those of an H or a core, or all 1 (a SWAP's).
+nb::bytes structure(const OpList& ops) {
+    std::string out;
+    for (std::size_t k = 0; k < ops.size(); ++k) {
+        const OpHead& op = ops[k];
+        const complex_t* data = ops.data(op);
+        std::uint32_t special = 0;
+        Matrix2 m;
+        if (one_qubit_matrix(ops, op, m)) special = m == hadamard();
+        else if (op.kind == Kind::kUnitary && op.num_targets == 2) special = mixes_of_pair(data) == 1;
+        else if (op.kind == Kind::kPermutation) special = std::all_of(data, data + op.num_data, [](complex_t z) { return z == 1.0; });
+        const std::uint32_t shape[] = {static_cast<std::uint32_t>(op.kind), op.num_targets, op.num_controls, op.name, op.num_data, special};
+        put(out, shape, std::size(shape));
+        put(out, ops.targets(op), op.num_targets + op.num_controls);
+        if (op.kind == Kind::kPermutation) put(out, ops.permutation(op), op.num_data);
     }
     return nb::bytes(out.data(), out.size());
 }
@@ -155,10 +176,9 @@ std::vector<std::tuple<index_t, index_t, OpList>> chosen(const OpList& ops, int 
 }
 
 bool only_hadamards(const OpList& ops) {
-    const double r = std::sqrt(0.5);
     for (std::size_t k = 0; k < ops.size(); ++k) {
         Matrix2 m;
-        if (!one_qubit_matrix(ops, ops[k], m) || m[0] != r || m[1] != r || m[2] != r || m[3] != -r) return false;
+        if (!one_qubit_matrix(ops, ops[k], m) || m != hadamard()) return false;
     }
     return true;
 }
@@ -211,6 +231,7 @@ void bind_ops(nb::module_& m) {
         .def("append", &append, "kind"_a, "targets"_a, "controls"_a, "ctrl_state"_a, "data"_a, "permutation"_a.none(), "name"_a)
         .def("get", &get, "number"_a)
         .def("content", &content, "most"_a)
+        .def("structure", &structure).def("number", &OpList::number).def("with_data", &OpList::with_data, "from"_a)
         .def("extend", [](OpList& ops, const OpList& more) { ops.append(more); }, "more"_a)
         .def("extend_rows", [](OpList& ops, const GateTable& table, const std::vector<std::uint32_t>& rows,
                                const std::vector<std::int32_t>& qubits, nb::list values) {

@@ -20,6 +20,13 @@ Matrix2 multiply(const Matrix2& a, const Matrix2& b) {  // b acts first
 
 complex_t unit(complex_t z) { return z == 0.0 ? complex_t(1) : z / std::abs(z); }
 
+// A phase without its rounding where it is a multiple of a quarter turn.
+complex_t quarters(complex_t phase) {
+    if (std::abs(phase.imag()) <= 2 * kRounding) return phase.real() < 0 ? -1 : 1;
+    if (std::abs(phase.real()) <= 2 * kRounding) return complex_t(0, phase.imag() < 0 ? -1 : 1);
+    return phase;
+}
+
 bool is_diagonal(const Matrix2& u) { return std::abs(u[1]) <= kRounding && std::abs(u[2]) <= kRounding; }
 
 // `u` with its rounding removed where it already has a core's form.
@@ -37,12 +44,6 @@ std::optional<Matrix2> exact_core(const Matrix2& u) {
         return Matrix2{p, complex_t(0, q), complex_t(0, q), p};
     }
     return std::nullopt;
-}
-
-const Matrix2& hadamard() {
-    static const double r = std::sqrt(0.5);
-    static const Matrix2 matrix{r, r, r, -r};
-    return matrix;
 }
 
 // data = data after or before `matrix` on bit `position` of its index.
@@ -245,9 +246,17 @@ Split split(const Matrix2& u) {
     const double norm = std::hypot(cosine, sine);
     cosine /= norm, sine /= norm;
     if (cosine < kRounding) return {{-unit(b), 0, 0, unit(c)}, {0, -1, 1, 0}, kIdentity};
-    const complex_t left0 = unit(a), left1 = unit(c);
-    const complex_t right1 = cosine >= sine ? unit(d / left1) : unit(-b / left0);
+    const complex_t left0 = unit(a);
+    complex_t left1 = unit(c);
+    complex_t right1 = quarters(cosine >= sine ? unit(d / left1) : unit(-b / left0));
+    if (right1.real() < 0 || (right1.real() == 0 && right1.imag() < 0)) left1 = -left1, right1 = -right1, sine = -sine;
     return {{left0, 0, 0, left1}, {cosine, -sine, sine, cosine}, {1, 0, 0, right1}};
+}
+
+const Matrix2& hadamard() {
+    static const double r = std::sqrt(0.5);
+    static const Matrix2 matrix{r, r, r, -r};
+    return matrix;
 }
 
 bool one_qubit_matrix(const OpList& ops, const OpHead& op, Matrix2& matrix) {

@@ -25,6 +25,8 @@ struct Split {
 };
 Split split(const Matrix2& u);
 
+const Matrix2& hadamard();
+
 // Whether `op` is a one-qubit operator without controls; then `matrix` is it.
 bool one_qubit_matrix(const OpList& ops, const OpHead& op, Matrix2& matrix);
 

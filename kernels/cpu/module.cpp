@@ -206,6 +206,7 @@ NB_MODULE(_cpu, m) {
 
     m.def("release_kept_buffer", &qsim::release_kept_buffer, "Gives the memory kept for the next state back; returns its bytes.");
 
+    qsim::bind_angles(m);
     qsim::bind_ops(m);
     qsim::bind_outcomes(m);
     qsim::bind_phases(m);

@@ -69,6 +69,7 @@ void OpList::append(Kind kind, const std::int32_t* qubits, std::size_t num_targe
 void OpList::append(const OpList& from, const OpHead& op) {
     append(op.kind, from.targets(op), op.num_targets, op.num_controls, from.data(op), op.num_data, from.permutation(op), op.name,
            is_shared(op) ? from.blocks_[op.data] : nullptr);
+    heads_.back().origin = op.origin;
 }
 
 void OpList::append(const OpList& from) {
@@ -84,6 +85,22 @@ void OpList::append(const OpList& from) {
     data_.insert(data_.end(), from.data_.begin(), from.data_.end());
     blocks_.insert(blocks_.end(), from.blocks_.begin(), from.blocks_.end());
     permutations_.insert(permutations_.end(), from.permutations_.begin(), from.permutations_.end());
+}
+
+void OpList::number() {
+    for (std::size_t k = 0; k < heads_.size(); ++k) heads_[k].origin = static_cast<std::uint32_t>(k);
+}
+
+OpList OpList::with_data(const OpList& from) const {
+    OpList out = *this;
+    for (const OpHead& op : out.heads_) {
+        if (op.origin >= from.size() || from[op.origin].num_data != op.num_data)
+            throw std::invalid_argument("operators of another structure");
+        const OpHead& source = from[op.origin];
+        if (is_shared(op)) out.blocks_[op.data] = from.blocks_[source.data];
+        else std::copy_n(from.data(source), op.num_data, out.own_data(op));
+    }
+    return out;
 }
 
 void OpList::reserve(std::size_t ops, std::size_t qubits, std::size_t data) {

@@ -44,6 +44,7 @@ struct OpHead {
     std::uint32_t num_data = 0;  // complex numbers: 4^k of a matrix, 2^k of a diagonal or a permutation
     std::uint64_t data = 0;      // first of its numbers; of a large operator, which of the shared blocks
     std::uint64_t permutation = 0;  // first of 2^k places, permutations only
+    std::uint32_t origin = 0;       // which one it was in the list that was last numbered, of those made from it
 };
 
 class OpList {
@@ -72,6 +73,8 @@ class OpList {
     void append(const OpList& from, const OpHead& op);
     void append(const OpList& from);
     void set_qubit(const OpHead& op, std::size_t k, std::int32_t entry) { qubits_[op.qubits + k] = entry; }
+    void number();  // each operator's own number is its origin from now on
+    OpList with_data(const OpList& from) const;  // a copy with the numbers that `from` has where each operator comes from
     void reserve(std::size_t ops, std::size_t qubits, std::size_t data);
 
     // Ascending qubits that some operator changes (or uses, where `all`).

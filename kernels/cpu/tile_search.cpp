@@ -139,14 +139,13 @@ std::vector<TileChoice> search(const std::vector<Item>& items, const std::vector
     return passes_by(items, scan, found);
 }
 
-// What a matrix on two qubits counts as: one that keeps the parity as a rotation does.
+}  // namespace
+
 double mixes_of_pair(const complex_t* matrix) {
     for (int entry : {1, 2, 4, 7, 8, 11, 13, 14})
         if (matrix[entry] != 0.0) return kDensePair;
     return 1;
 }
-
-}  // namespace
 
 std::vector<TileChoice> search_tiles(const OpList& ops, int num_qubits, const TileRules& rules) {
     const index_t all = num_qubits >= 64 ? ~index_t{0} : (index_t{1} << num_qubits) - 1;

@@ -27,6 +27,9 @@ struct TileRules {
 // operator that changes more qubits than fit gets a pass of its own, and nothing moves. The result depends on the input alone.
 std::vector<TileChoice> search_tiles(const OpList& ops, int num_qubits, const TileRules& rules);
 
+// What a matrix on two qubits counts as: one that keeps the parity as a rotation does, 1.
+double mixes_of_pair(const complex_t* matrix);
+
 // What `ops` cost per amplitude inside a tile.
 struct TileWork {
     double flops = 0, sweeps = 0;
