@@ -25,6 +25,7 @@ from qsim_ozaki.cuda_stack import MAX_STACK_QUBITS, THREADS, split_rows, stack_t
 from qsim_ozaki.cuda_tiles import INSTANCES, REPEAT_QUBITS, Compiler, tile_launch
 from qsim_ozaki.engine import ColumnChecks, StackWork, State, available_threads, collapse_masks
 from qsim_ozaki.errors import CapacityError, EngineError
+from qsim_ozaki.op_list import OpList
 from qsim_ozaki.ops import EMPTY, ComplexArray, DenseBlock, HadamardPass, Kind, Op, Path, Prepare, Step, TilePass
 
 DTYPES: dict[str, type[np.complexfloating]] = {"double": np.complex128, "single": np.complex64}
@@ -208,7 +209,8 @@ class CudaEngine:
                 raise EngineError(f"a Hadamard pass over {len(step.qubits)} qubits does not fit a tile of {tile}")
             return self._compile(state, Tile(step.qubits), [Op(Kind.HADAMARD, step.qubits, EMPTY)])
         if isinstance(step, TilePass):
-            return self._compile(state, Tile(step.qubits, step.zero_qubits, step.swaps, step.fresh_qubits), step.ops)
+            held = Tile(step.qubits, step.zero_qubits, step.swaps, step.fresh_qubits)
+            return self._compile(state, held, step.ops, step.row)
         if isinstance(step, DenseBlock) and step.path is Path.NATIVE:
             return self._compile(state, Tile(step.op.targets, step.zero_qubits), [step.op])
         if isinstance(step, DenseBlock):
@@ -256,7 +258,7 @@ class CudaEngine:
         """Lets go of what steps were compiled to, matrices and tables on the device with it."""
         self._programs.clear()
 
-    def _compile(self, state: CudaState, tile: Tile, ops: Sequence[Op]) -> list[Launch]:
+    def _compile(self, state: CudaState, tile: Tile, ops: Sequence[Op], row: bool = False) -> list[Launch]:
         """Tile programs, with matrices that do not fit the registers or that tensor cores do better in between."""
         launches: list[Launch] = []
         waiting: list[Op] = []
@@ -265,10 +267,12 @@ class CudaEngine:
         def flush(swaps: tuple[tuple[int, int], ...] = ()) -> None:
             here = later if launches else tile
             if waiting or swaps or here.fresh_qubits:
-                launches.append(tile_launch(self, state, replace(here, swaps=swaps), tuple(waiting)))
+                launches.append(tile_launch(self, state, replace(here, swaps=swaps), tuple(waiting), row))
                 waiting.clear()
 
         shape = SHAPES[state.precision]
+        if _fits_one(ops, shape.tile_qubits):
+            return [tile_launch(self, state, tile, ops, row)]
         for op in ops:
             # alone on a large state, tensor cores do a matrix on 3 or 4 qubits in the time of a pass
             alone = len(ops) == 1 and state.kernel_qubits >= REPEAT_QUBITS and self._has_tensor_cores(state)
@@ -371,6 +375,13 @@ def create(threads: int = 0, max_memory_bytes: int = 0) -> CudaEngine:
     if count == 0:
         raise EngineError('engine "cuda" found no NVIDIA GPU. Use engine="cpu".')
     return CudaEngine(cupy, max_memory_bytes)
+
+
+def _fits_one(ops: Sequence[Op], tile_qubits: int) -> bool:
+    """Whether no operator is one that a tile program may not hold."""
+    if not isinstance(ops, OpList) or not ops or ops.native.large_matrices(3):
+        return False
+    return bool(ops.native.mixed_mask().bit_count() <= tile_qubits)
 
 
 def _own(state: State) -> CudaState:

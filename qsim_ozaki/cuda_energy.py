@@ -5,6 +5,8 @@ In: `Item` objects. Out: what the search for phases wants to know of them. It kn
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 import qsim_ozaki._cpu as _cpu
 from qsim_ozaki.cuda_lower import HALF_TURN, Item, is_core
 
@@ -21,25 +23,28 @@ SHARED = 86.0  # what two cores save that share a table
 MATRIX = {1: 270.0, 2: 574.0, 3: 1182.0, 4: 2398.0, 5: 4830.0}  # by qubits
 PHASE_OF_ROTATION = 80.0  # a rotation's usual share of tables and exchanges
 PHASE_ENERGIES = _cpu.PhaseEnergies(EXCHANGE, BLOCK, TABLE, OUTER, SHARED)
-KINDS = _cpu.PhaseItemKind
+PLAIN, CORE_KIND, FLIP_KIND, SIGN, ANYWHERE = (
+    _cpu.PhaseItemKind[name].value for name in ("PLAIN", "CORE", "FLIP", "SIGN", "ANYWHERE")
+)
+PhaseRow: TypeAlias = tuple[int, int, float, float, int]
 
 
-def phase_item(item: Item) -> _cpu.PhaseItem:
-    """What the search knows of an item."""
-    kind = KINDS.PLAIN
+def phase_row(item: Item) -> PhaseRow:
+    """What the search knows of an item: masks of what it changes and reads, energy, worth, kind's number."""
+    kind = PLAIN
     energy = worth = 0.0
-    if item.kind in ("rotate", "hadamard"):
+    if item.kind == "terms":
+        kind = SIGN if set(item.terms.values()) == {HALF_TURN} else PLAIN
+    elif item.kind in ("rotate", "hadamard"):
         energy = ROTATION
         worth = energy + PHASE_OF_ROTATION * (item.kind == "rotate")
     elif item.kind == "flip":
         energy = worth = FLIP
-        kind = KINDS.FLIP
+        kind = FLIP_KIND
     elif item.kind == "matrix":
         core = is_core(item) and not item.condition[0]
         energy = worth = CORE if core else MATRIX[len(item.qubits)]
-        kind = KINDS.CORE if core else KINDS.PLAIN
+        kind = CORE_KIND if core else PLAIN
     elif item.kind == "permute":
-        kind = KINDS.ANYWHERE
-    elif item.terms and all(angle == HALF_TURN for angle in item.terms.values()):
-        kind = KINDS.SIGN
-    return _cpu.PhaseItem(item.mixed, item.used, energy, worth, kind)
+        kind = ANYWHERE
+    return item.mixed, item.used, energy, worth, kind

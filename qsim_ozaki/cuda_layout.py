@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import combinations
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +18,9 @@ from qsim_ozaki.cuda_lower import mask_of
 from qsim_ozaki.cuda_schedule import Frame, Phase
 
 LANE_BITS = 5  # threads of a warp load and store together
+LATELY = 256  # layouts that are kept, of 20 KiB at most: what passes differ in is angles more often than qubits
+
+Held: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]  # a phase's registers, its pair
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,10 +126,7 @@ class Place:
 
     def offsets(self, frame: Frame, stored: bool = False) -> NDArray[np.uint64]:
         """For each thread the basis state of its first amplitude inside the tile, where it is loaded or stored."""
-        thread = np.arange(1 << len(self.lanes), dtype=np.uint64)
-        positions = (frame.stored_at(q) if stored else q for q in self.lanes)
-        bits = ((thread >> np.uint64(i) & np.uint64(1)) << np.uint64(p) for i, p in enumerate(positions))
-        return sum(bits, np.zeros_like(thread))
+        return _offsets(tuple(frame.stored_at(q) for q in self.lanes) if stored else self.lanes)
 
     def lane_slots(self, frame: Frame, shape: Shape) -> list[int]:
         """The byte in shared memory that each bit of a thread's number adds by exclusive or."""
@@ -142,6 +144,16 @@ class Place:
         return [slot_of(q, frame, shape) for q in self.registers]
 
 
+@lru_cache(maxsize=LATELY)
+def _offsets(positions: tuple[int, ...]) -> NDArray[np.uint64]:
+    """For each number the one whose bit ``positions[i]`` is its bit i."""
+    number = np.arange(1 << len(positions), dtype=np.uint64)
+    bits = ((number >> np.uint64(i) & np.uint64(1)) << np.uint64(p) for i, p in enumerate(positions))
+    out = sum(bits, np.zeros_like(number))
+    out.setflags(write=False)
+    return out
+
+
 def place(frame: Frame, registers: tuple[int, ...], loads: bool, stores: bool) -> Place:
     """Threads take the other qubits ascending for a load; for a store and inside so that they use distinct banks.
 
@@ -154,6 +166,7 @@ def place(frame: Frame, registers: tuple[int, ...], loads: bool, stores: bool) -
     return Place(registers, _lanes(frame, [q for q in frame.tile if q not in registers], loads, stores))
 
 
+@lru_cache(maxsize=LATELY)
 def load_place(frame: Frame) -> Place:
     """Where a straight-line kernel's threads load: the highest qubits number registers, the others threads."""
     count = len(frame.tile) - frame.register_qubits
@@ -169,9 +182,15 @@ def places(frame: Frame, phases: Sequence[Phase]) -> list[Place]:
         frame: the tile.
         phases: in order.
     """
-    last = len(phases) - 1
+    return list(_places(frame, tuple((phase.registers, phase.pair) for phase in phases)))
+
+
+@lru_cache(maxsize=LATELY)
+def _places(frame: Frame, held_by: tuple[Held, ...]) -> tuple[Place, ...]:
+    """`places` of phases that hold these."""
+    last = len(held_by) - 1
     warp_bits = max(len(frame.tile) - frame.register_qubits - LANE_BITS, 0)
-    near = [mask_of(phase.registers + phase.pair) for phase in phases]
+    near = [mask_of(registers + pair) for registers, pair in held_by]
     near[last] |= frame.lines(stored=True)
     out: list[Place] = []
     while len(out) <= last:
@@ -182,13 +201,13 @@ def places(frame: Frame, phases: Sequence[Phase]) -> list[Place]:
             end += 1
         assert end > first, "a phase's registers and lines leave no qubits that number warps"
         others = [q for q in frame.tile if not held >> q & 1]
-        warps = _warps(frame, phases[first:end], others, warp_bits, out[0].warps if out else ())
+        warps = _warps(frame, held_by[first:end], others, warp_bits, out[0].warps if out else ())
         for i in range(first, end):
-            pair, registers = phases[i].pair, phases[i].registers
+            registers, pair = held_by[i]
             rest = [q for q in frame.tile if q not in registers + pair + warps]
             lanes = (*pair, *_others_first(frame, pair, rest)) if pair else _lanes(frame, rest, False, i == last)
             out.append(Place(registers, (*lanes, *warps)))
-    return out
+    return tuple(out)
 
 
 def _others_first(frame: Frame, pair: tuple[int, ...], rest: list[int]) -> list[int]:
@@ -203,13 +222,13 @@ def _others_first(frame: Frame, pair: tuple[int, ...], rest: list[int]) -> list[
 
 
 def _warps(
-    frame: Frame, phases: Sequence[Phase], others: list[int], count: int, wanted: tuple[int, ...]
+    frame: Frame, held_by: Sequence[Held], others: list[int], count: int, wanted: tuple[int, ...]
 ) -> tuple[int, ...]:
-    """So many of ``others`` that lanes reach all banks in most ``phases``; ``wanted`` where they do as well."""
+    """So many of ``others`` that lanes reach all banks in most phases; ``wanted`` where they do as well."""
     classes = [mask_of(frame.tile[i :: frame.line_qubits]) for i in range(frame.line_qubits)]
 
     def worth(chosen: tuple[int, ...]) -> tuple[int, bool]:
-        taken = [mask_of(phase.registers) | mask_of(chosen) for phase in phases]
+        taken = [mask_of(registers) | mask_of(chosen) for registers, _ in held_by]
         return sum(all(same & ~mask for same in classes) for mask in taken), chosen == wanted
 
     return max(combinations(others, count), key=worth)

@@ -16,6 +16,10 @@ from qsim_ozaki.ops import ComplexArray
 
 HADAMARD = np.array([[SQRT_HALF, SQRT_HALF], [SQRT_HALF, -SQRT_HALF]], complex)
 FLIP = np.array([[0, 1], [1, 0]], complex)
+IDENTITY: ComplexArray = np.eye(4, dtype=complex)
+SWAPPED = np.ix_([0, 2, 1, 3], [0, 2, 1, 3])
+# Indices that differ in bit 0, or in bit 1, by the value of the other bit.
+ROWS = ((slice(0, 2), slice(2, 4)), (slice(0, 4, 2), slice(1, 4, 2)))
 
 
 MAX_SELECTING = 3  # qubits that choose a block's matrix: eight matrices are 4 KiB
@@ -60,19 +64,21 @@ class PairBlock:
             self.matrices = np.stack([self.matrices] * 2, axis=len(self.chosen_by))
             self.chosen_by += (q,)
         assert len(self.chosen_by) <= MAX_SELECTING, "registers that differ in no selecting bit share a product"
-        for bits in np.ndindex(self.matrices.shape[:-2]):
-            value = sum(bit << q for q, bit in zip(self.chosen_by, bits, strict=True))
-            matrix = self._phases(terms, value)[:, None] * self.matrices[bits]
-            for item in items:
-                matrix = _on_pair(item, self.qubits, value) @ matrix
-            self.matrices[bits] = matrix
+        shape = self.matrices.shape
+        values = [sum(bit << q for q, bit in zip(self.chosen_by, bits, strict=True)) for bits in np.ndindex(shape[:-2])]
+        if terms:
+            self.matrices = self._phases(terms, values).reshape(*shape[:-1], 1) * self.matrices
         for item in items:
+            each = values if item.used & ~self.mask else values[:1]
+            own = np.stack([_on_pair(item, self.qubits, value) for value in each])
+            self.matrices = (own.reshape(shape) if len(own) > 1 else own[0]) @ self.matrices
             self.changed |= item.mixed
 
-    def _phases(self, terms: dict[int, int], value: int) -> ComplexArray:
-        """Of the four states of the two qubits, where others are as the basis state ``value`` has them."""
-        states = [value | sum(1 << q for i, q in enumerate(self.qubits) if j >> i & 1) for j in range(4)]
-        return phases_of([sum(angle for key, angle in terms.items() if not key & ~state) for state in states])
+    def _phases(self, terms: dict[int, int], values: Sequence[int]) -> ComplexArray:
+        """Of the four states of the two qubits, for each basis state of ``values``, which has the others."""
+        own = [sum(1 << q for i, q in enumerate(self.qubits) if j >> i & 1) for j in range(4)]
+        zeros = [~(value | state) for value in values for state in own]
+        return phases_of([sum(angle for key, angle in terms.items() if not key & zero) for zero in zeros])
 
     def all_matrices(self, order: Sequence[int]) -> ComplexArray:
         """Shape ``(2^len(order), 4, 4)``: for each basis state of the qubits ``order``, that of bit 0 first.
@@ -80,12 +86,9 @@ class PairBlock:
         Args:
             order: the qubits of ``selecting``.
         """
-        out = np.empty((1 << len(order), 4, 4), complex)
-        for number in range(len(out)):
-            value = sum(1 << q for i, q in enumerate(order) if number >> i & 1)
-            last = self.matrices[tuple(value >> q & 1 for q in self.chosen_by)]
-            out[number] = last * self._phases(self.before, value)
-        return out
+        values = [sum(1 << q for i, q in enumerate(order) if number >> i & 1) for number in range(1 << len(order))]
+        last = self.matrices[tuple(np.array([value >> q & 1 for value in values]) for q in self.chosen_by)]
+        return np.asarray(last * self._phases(self.before, values).reshape(-1, 1, 4))
 
     def fragments(self, order: Sequence[int] = ()) -> NDArray[np.float64]:
         """What the threads of a warp hold of the second factor of an m16n8k8 product: shape (2^len(order), 32, 2).
@@ -121,6 +124,9 @@ def inside(item: Item, pair: int, selectable: int = 0) -> bool:
 
 def _on_pair(item: Item, pair: tuple[int, int], value: int) -> ComplexArray:
     """The item's matrix on both qubits where the others that it reads are as the basis state ``value`` has them."""
+    mask, wanted = item.condition
+    if (value ^ wanted) & mask & ~mask_of(pair):
+        return IDENTITY
     if item.kind == "rotate":
         cos, sin = item.angle
         small: ComplexArray = np.array([[cos, -sin], [sin, cos]], complex)
@@ -129,17 +135,13 @@ def _on_pair(item: Item, pair: tuple[int, int], value: int) -> ComplexArray:
         small = item.data
     else:
         small = {"hadamard": HADAMARD, "flip": FLIP}[item.kind]
-    full = np.eye(4, dtype=complex)
-    mask, wanted = item.condition
-    if (value ^ wanted) & mask & ~mask_of(pair):
-        return full
     if len(item.qubits) == 2:
-        order = [0, 1, 2, 3] if item.qubits == pair else [0, 2, 1, 3]
-        return np.asarray(small[np.ix_(order, order)], complex)
+        return small if item.qubits == pair else small[SWAPPED]
     target = pair.index(item.qubits[0])
     other = pair[1 - target]
+    full = IDENTITY.copy()
     for bit_of_other in (0, 1):
         if not mask >> other & 1 or wanted >> other & 1 == bit_of_other:
-            rows = [bit_of_other << 1 - target | bit << target for bit in (0, 1)]
-            full[np.ix_(rows, rows)] = small
+            rows = ROWS[target][bit_of_other]
+            full[rows, rows] = small
     return full

@@ -8,11 +8,12 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from qsim_ozaki.cuda_layout import SHAPES, Shape, Tile, place, slot_of
+from qsim_ozaki.cuda_layout import LATELY, SHAPES, Shape, Tile, place, slot_of
 from qsim_ozaki.cuda_lower import HALF_TURN, SQRT_HALF, TURN, Item, lower, phases_of
 from qsim_ozaki.cuda_schedule import Frame, Phase, Phases, Style, schedule
 from qsim_ozaki.ops import ComplexArray, Op
@@ -87,6 +88,16 @@ def compile_tile(tile: Tile, ops: Sequence[Op], num_qubits: int, precision: str)
 def float_bits(x: float) -> int:
     """The 64 bits of a double."""
     return int(struct.unpack("<Q", struct.pack("<d", x))[0])
+
+
+@lru_cache(maxsize=LATELY)
+def layout_words(frame: Frame, shape: Shape, registers: tuple[int, ...], loads: bool, stores: bool) -> tuple[int, ...]:
+    """Strides and slots of the register bits, then offset and slot per thread."""
+    found = place(frame, registers, loads, stores)
+    strides = [1 << (frame.stored_at(q) if stores else q) for q in found.registers]
+    table = np.stack([found.offsets(frame, stores), found.slots(frame, shape)], axis=1)
+    words: list[int] = table.astype(np.int64).reshape(-1).tolist()
+    return (*strides, *found.register_slots(frame, shape), *words)
 
 
 @dataclass(slots=True, eq=False)
@@ -201,11 +212,7 @@ class _Packer:
 
     def _layout(self, phase: Phase, loads: bool, stores: bool) -> int:
         """Strides and slots of the register bits, then offset and slot per thread."""
-        found = place(self.frame, phase.registers, loads, stores)
-        strides = [1 << (self.frame.stored_at(q) if stores else q) for q in found.registers]
-        table = np.stack([found.offsets(self.frame, stores), found.slots(self.frame, self.shape)], axis=1)
-        words: list[int] = table.astype(np.int64).reshape(-1).tolist()
-        return self._put(strides + found.register_slots(self.frame, self.shape) + words)
+        return self._put(layout_words(self.frame, self.shape, phase.registers, loads, stores))
 
     def _split(self, condition: tuple[int, int], registers: tuple[int, ...]) -> tuple[int, int, int]:
         """A condition as (register mask and value in op arg form, thread mask, thread value)."""
@@ -314,10 +321,9 @@ class _Packer:
             key_bits = sum(1 << b for b, q in enumerate(bits) if key >> q & 1)
             total[(index & key_bits) == key_bits] += np.uint64(angle)  # wraps modulo one turn
         positions = sum(q << 8 * i for i, q in enumerate(chosen))
-        phases = (
-            phases_of(total.tolist()).reshape(1 << len(chosen), -1).T
-        )  # lanes that select differently read neighbours
-        needed = [r for r, row in enumerate(phases) if not np.all(row == 1)]
+        # lanes that select differently read neighbours
+        phases = phases_of(total.tolist()).reshape(1 << len(chosen), -1).T
+        needed: list[int] = np.flatnonzero((phases != 1).any(axis=1)).tolist()
         if 2 * len(needed) >= len(phases):
             needed = list(range(len(phases)))  # a product by one is cheaper than a branch around it
         self._op(PHASE_TABLE, len(chosen), self._put([sum(1 << r for r in needed), positions, *self._amps(phases)]))

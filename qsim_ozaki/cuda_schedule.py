@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-import qsim_ozaki._cpu as _cpu
-from qsim_ozaki.cuda_energy import PHASE_ENERGIES, phase_item
 from qsim_ozaki.cuda_lower import Item
 from qsim_ozaki.cuda_pairs import MAX_SELECTING, PairBlock, inside, outside
+from qsim_ozaki.cuda_search import searched_phases
 
 
 @dataclass(slots=True, eq=False)
@@ -98,9 +97,8 @@ def schedule(items: Sequence[Item], frame: Frame, style: Style = Style()) -> lis
     pending: dict[int, int] = {}
     phases: list[Phase] = []
     lines, stored = 0 if style.straight else frame.lines(), frame.lines(stored=True)
-    shape = (list(frame.tile), frame.register_qubits, frame.line_qubits)
-    rules = _cpu.PhaseRules(*shape, lines, stored, style.pairs, PHASE_ENERGIES, style.brief)
-    path, holds = _cpu.search_phases([phase_item(item) for item in items], rules)
+    shape = (frame.tile, frame.register_qubits, frame.line_qubits)
+    path, holds = searched_phases(items, (*shape, lines, stored, style.pairs, style.brief))
     last: list[Item] = []
     if holds:
         todo, last = _split(todo, path[-1][0])

@@ -6,8 +6,9 @@ In: sizes, layouts, numbers, statements. Out: source text. It knows no operator.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
-from qsim_ozaki.cuda_layout import Place, Shape
+from qsim_ozaki.cuda_layout import LATELY, Place, Shape
 from qsim_ozaki.cuda_lower import members
 from qsim_ozaki.cuda_schedule import Frame
 
@@ -37,6 +38,7 @@ def kernel_source(
     return "\n".join(out)
 
 
+@lru_cache(maxsize=LATELY)
 def slots_struct(name: str, layout: Place, frame: Frame, shape: Shape) -> str:
     """One layout: the slots that its register bits add, and the slot of a thread."""
     masks = ", ".join(f"{mask}u" for mask in layout.register_slots(frame, shape))

@@ -20,6 +20,8 @@ from qsim_ozaki.cuda_layout import GENERATED, SHAPES, Tile
 from qsim_ozaki.cuda_lower import mask_of
 from qsim_ozaki.cuda_program import TileProgram, compile_tile
 from qsim_ozaki.errors import EngineError
+from qsim_ozaki.kept import Kept
+from qsim_ozaki.op_list import OpList
 from qsim_ozaki.ops import Op
 
 GEOMETRY = np.dtype(
@@ -37,6 +39,9 @@ GEOMETRY = np.dtype(
 INSTANCES = {"double": jit.DOUBLE, "single": jit.SINGLE}
 BLOCKS_PER_PROCESSOR = 2  # what registers allow; each block then fetches its next tile behind its arithmetic
 ONCE_QUBITS = 26  # a pass takes half a millisecond and more (H200, 2026-11): compile as soon as it is seen
+# Of a row of parameters: below, spelling its passes takes the host longer than that saves the GPU (H200, 28 qubits, a
+# row of Trotter spelled 36 ms, interpreted 31; of EfficientSU2 26 and 21).
+ROW_QUBITS = 29
 REPEAT_QUBITS = 18  # below, a launch costs as much as the pass
 # Runs of a pass on a smaller state before it is spelled: that takes the host tens of milliseconds, and saves each run
 # less than one (H200, 2026-11).
@@ -120,40 +125,70 @@ def _end_all() -> None:
         compiler.end()
 
 
-def tile_launch(engine: Any, state: Any, tile: Tile, ops: Sequence[Op]) -> Callable[[Any], None]:
-    """A function that runs one tile pass on a state of the same width and precision."""
+def tile_launch(engine: Any, state: Any, tile: Tile, ops: Sequence[Op], row: bool = False) -> Callable[[Any], None]:
+    """A function that runs one tile pass on a state of the same width and precision.
+
+    Args:
+        engine: whose launch it is.
+        state: such a state.
+        tile: the step's.
+        ops: in order.
+        row: as `TilePass` has it.
+    """
     if len(tile.qubits) > SHAPES[state.precision].tile_qubits:
         tile = tile.with_qubits(tuple(sorted({q for op in ops for q in op.mixed_qubits})))
-    return _Pass(engine, (tile, ops, state.kernel_qubits, state.precision)).run
+    return _Pass(engine, (tile, ops, state.kernel_qubits, state.precision), row).run
+
+
+# The kernels of the pass of each structure that was spelled last: others, of other numbers, have the same but for few.
+SPELLED: Kept[list[str]] = Kept(8 << 20, 2048)  # passes of a few hundred operators have about 10 KiB each
+
+
+def _spelled_alike(tile: Tile, ops: Sequence[Op], num_qubits: int, precision: str) -> list[str]:
+    """Sources of the last pass like this one, to be replaced."""
+    if not isinstance(ops, OpList):
+        return []
+    structure = ops.native.structure()
+    key = (tile, structure, num_qubits, precision)
+    known = SPELLED.get(key)
+    return SPELLED.add(key, [], len(structure)) if known is None else known
 
 
 class _Pass:
     """A tile pass on states of one width and precision; it is cached, and holds none of them."""
 
-    def __init__(self, engine: Any, arguments: tuple[Tile, Sequence[Op], int, str]) -> None:
-        num_qubits = arguments[2]
+    def __init__(self, engine: Any, arguments: tuple[Tile, Sequence[Op], int, str], row: bool) -> None:
+        num_qubits, once = arguments[2], ROW_QUBITS if row else ONCE_QUBITS
         self.engine, self.arguments = engine, arguments
-        self.spelled_after = 0 if num_qubits >= ONCE_QUBITS else REPEATS if num_qubits >= REPEAT_QUBITS else None
+        self.spelled_after = 0 if num_qubits >= once else REPEATS if num_qubits >= REPEAT_QUBITS else None
+        self.alike = _spelled_alike(*arguments)
         self.runs = 0
-        self.parts: list[_Straight] = []
+        self.parts: list[_Straight] | None = None
         self.functions: list[Any] = []
         self.interpreted: Callable[[Any], None] | None = None
 
     def run(self, target: Any) -> None:
         """Runs it on ``target``."""
-        if self.runs == self.spelled_after:
+        if self.parts is None and self._pays():
             self.parts = self._spelled()
+            self.alike[:] = [part.source for part in self.parts]
         self.runs += 1
         if self.parts and not self.functions:
             functions = [part.function() for part in self.parts]
             self.functions = functions if all(functions) else []
-        if self.functions:
+        if self.functions and self.parts:
             for part, function in zip(self.parts, self.functions, strict=True):
                 part.launch(function, target)
             return
         if self.interpreted is None:
             self.interpreted = _interpreter(self.engine, compile_tile(*self.arguments), self.arguments[3])
         self.interpreted(target)
+
+    def _pays(self) -> bool:
+        """Whether to spell it now: not while a pass like it waits for the compiler, as this one would wait with it."""
+        if self.spelled_after is None or self.runs < self.spelled_after:
+            return False
+        return all(self.engine.compiler.function(source, self.arguments[3]) for source in self.alike)
 
     def _spelled(self) -> list[_Straight]:
         """The pass in straight-line form, where every operator has one: the interpreter knows all."""
@@ -175,6 +210,7 @@ class _Straight:
         self.precision = precision
         self.record = cuda_dense.opaque(cuda_straight.arguments(program, precision))
         self.tables: Any = None
+        self.source = program.source
         self.threads = 1 << (len(program.tile) - GENERATED[precision].register_qubits)
         room = cuda_straight.ROOM[engine.architecture] - cuda_straight.STATIC_BYTES
         self.shared_bytes = cuda_straight.shared_bytes(program, room, precision)
@@ -182,7 +218,7 @@ class _Straight:
 
     def function(self) -> Any | None:
         """The kernel if it is ready."""
-        return self.engine.compiler.function(self.program.source, self.precision)
+        return self.engine.compiler.function(self.source, self.precision)
 
     def launch(self, function: Any, target: Any) -> None:
         """Runs it on ``target``."""

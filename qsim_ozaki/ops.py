@@ -247,6 +247,7 @@ class TilePass:
         one_qubits: qubits outside the tile that still are |1>; an engine may leave out what holds only zeros.
         swaps: pairs of ``qubits`` that change places at the store, which costs nothing there; no qubit twice.
         fresh_qubits: qubits of the tile that are |0>: an engine need not read what holds only zeros.
+        row: it differs from an earlier plan's in numbers alone, as more may: it is likely to run once.
     """
 
     qubits: tuple[int, ...]
@@ -257,6 +258,7 @@ class TilePass:
     reason: str = ""
     swaps: tuple[tuple[int, int], ...] = ()
     fresh_qubits: tuple[int, ...] = ()
+    row: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -103,33 +103,11 @@ def plan(
     Returns:
         The plan. Its steps cover the ops in an order that commutes.
     """
-    if num_qubits > MAX_QUBITS:
-        raise CapacityError(too_wide(num_qubits, options.precision, device.name, device.memory_bytes))
-    start = tuple(range(num_qubits)) if position is None else tuple(position)
-    relabelled, final = relabel_swaps(ops, start)
-    steps: list[Step] = []
-    if final != start:
-        steps.append(_relabel(start, final))
-    fused = fuse(relabelled, num_qubits, options.max_fused_qubits)
-    moved = order_swaps(final) if options.restore_order else []
-    starts = _starts(fused, num_qubits, device, options)
-    way = min((_best_way(start, moved, device, options) for start in starts), key=_Way.seconds)
-    if way.seconds() * SEARCH_GAIN > SECONDS_PER_OP * sum(len(part) for part in way.parts):
-        search = _search(num_qubits, way.parts, device, options, THOROUGH)
-        used = way.start.used
-        again = _way(way.start, way.parts, search.passes(search.chain(way.parts, used.live), used), device)
-        if again.seconds() < way.seconds() * (NEAR if again.passes() < way.passes() else 1):
-            way = again
-    passes, place = way.steps, way.place
-    steps += passes
-    final = tuple(place[q] for q in (range(num_qubits) if options.restore_order else final))
-    prediction = total(step.prediction for step in steps)
-    memory = state_bytes(num_qubits, options.precision)
-    return Plan(num_qubits, tuple(steps), final, device, options, prediction, memory)
+    return decide(prepare(ops, num_qubits, device, options, position))[0]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Start:
+class Start:
     """How a plan may begin: a product state or none, what it leaves to do, and where amplitudes may be then."""
 
     prepare: Prepare | None
@@ -137,7 +115,71 @@ class _Start:
     used: Footprint
 
 
-def _starts(ops: OpList, num_qubits: int, device: Device, options: PlanOptions) -> list[_Start]:
+@dataclass(frozen=True, slots=True, eq=False)
+class Task:
+    """What is to be planned, as far as numbers matter: from here on only the structure of operators does.
+
+    Attributes:
+        num_qubits: width of the state.
+        device: measured or made up.
+        options: what was asked.
+        position: physical qubit of each program qubit before the first operator.
+        final: the same after the last one, if none of what follows moves qubits.
+        starts: ways to begin; their operators, numbered, are fused and end with the order that was asked for.
+    """
+
+    num_qubits: int
+    device: Device
+    options: PlanOptions
+    position: tuple[int, ...]
+    final: tuple[int, ...]
+    starts: tuple[Start, ...]
+
+
+def prepare(
+    ops: Sequence[Op], num_qubits: int, device: Device, options: PlanOptions, position: Sequence[int] | None = None
+) -> Task:
+    """What `plan` decides on, for its arguments."""
+    if num_qubits > MAX_QUBITS:
+        raise CapacityError(too_wide(num_qubits, options.precision, device.name, device.memory_bytes))
+    before = tuple(range(num_qubits)) if position is None else tuple(position)
+    relabelled, final = relabel_swaps(ops, before)
+    fused = fuse(relabelled, num_qubits, options.max_fused_qubits)
+    moved = order_swaps(final) if options.restore_order else []
+    starts = []
+    for start in _starts(fused, num_qubits, device, options):
+        left = start.ops
+        if device.splits_pairs and left.native.large_matrices(2):
+            left = OpList.of(split_pairs(left, num_qubits))
+        if moved:
+            left = OpList.of([*left, *moved])
+        left.native.number()
+        starts.append(replace(start, ops=left))
+    return Task(num_qubits, device, options, before, final, tuple(starts))
+
+
+def decide(task: Task) -> tuple[Plan, int]:
+    """The plan of ``task``, and which of its starts it takes."""
+    num_qubits, device, options, final = task.num_qubits, task.device, task.options, task.final
+    steps: list[Step] = []
+    if final != task.position:
+        steps.append(_relabel(task.position, final))
+    way = min((_best_way(start, device, options) for start in task.starts), key=_Way.seconds)
+    if way.seconds() * SEARCH_GAIN > SECONDS_PER_OP * sum(len(part) for part in way.parts):
+        search = _search(num_qubits, way.parts, device, options, THOROUGH)
+        used = way.start.used
+        again = _way(way.start, way.parts, search.passes(search.chain(way.parts, used.live), used), device)
+        if again.seconds() < way.seconds() * (NEAR if again.passes() < way.passes() else 1):
+            way = again
+    steps += way.steps
+    final = tuple(way.place[q] for q in (range(num_qubits) if options.restore_order else final))
+    prediction = total(step.prediction for step in steps)
+    memory = state_bytes(num_qubits, options.precision)
+    made = Plan(num_qubits, tuple(steps), final, device, options, prediction, memory)
+    return made, task.starts.index(way.start)
+
+
+def _starts(ops: OpList, num_qubits: int, device: Device, options: PlanOptions) -> list[Start]:
     """The ways to begin ``ops``.
 
     From |0...0> the leading one-qubit gates may all be part of the first write, or be left to the passes: qubits are
@@ -145,16 +187,14 @@ def _starts(ops: OpList, num_qubits: int, device: Device, options: PlanOptions) 
     """
     every = (1 << num_qubits) - 1
     if not options.from_zero:
-        return [_Start(None, ops, Footprint(num_qubits, options.precision, every))]
+        return [Start(None, ops, Footprint(num_qubits, options.precision, every))]
     starts = []
     for basis_states_only in (False, True):
         prepare, left, live, ones = absorb_product(ops, num_qubits, basis_states_only)
         used = Footprint(num_qubits, options.precision, live, ones, live.bit_count(), 0, device.skips_zeros)
         fresh = used.extent(0).fresh_bytes
         prediction = predict_prepare(num_qubits, live.bit_count(), options.precision, device, fresh)
-        starts.append(
-            _Start(replace(prepare, prediction=prediction, reason="one write of a product state"), left, used)
-        )
+        starts.append(Start(replace(prepare, prediction=prediction, reason="one write of a product state"), left, used))
         if not live or num_qubits <= device.tile_for(options.precision):
             break  # nothing to leave, or one tile does it all
         if LateQubits(ops, num_qubits, device.line_for(options.precision)).share() < LEAST_EARLY:
@@ -166,7 +206,7 @@ def _starts(ops: OpList, num_qubits: int, device: Device, options: PlanOptions) 
 class _Way:
     """A start, the operators after it in parts, the steps that do both, and where each physical qubit is after them."""
 
-    start: _Start
+    start: Start
     parts: Sequence[OpList]
     steps: Sequence[Step]
     place: tuple[int, ...]
@@ -180,16 +220,13 @@ class _Way:
         return sum(step.prediction.passes for step in self.steps)
 
 
-def _best_way(start: _Start, moved: Sequence[Op], device: Device, options: PlanOptions) -> _Way:
-    """The best way from ``start`` on, with ``moved`` as the last operators.
+def _best_way(start: Start, device: Device, options: PlanOptions) -> _Way:
+    """The best way from ``start`` on.
 
     Where qubits are |0> at the start, the operators are also tried in parts that need more and more of them.
     """
-    n = start.used.num_qubits
-    ops = OpList.of(split_pairs(start.ops, n)) if device.splits_pairs else start.ops
-    if moved:
-        ops = OpList.of([*ops, *moved])
-    found = cheapest(ops, start.used, _search(n, [ops], device, options, QUICK))
+    search = _search(start.used.num_qubits, [start.ops], device, options, QUICK)
+    found = cheapest(start.ops, start.used, search)
     return _way(start, found.parts, found.passes, device)
 
 
@@ -200,7 +237,7 @@ def _search(
     return TileSearch(num_qubits, parts, PassRules(device, asked, options.restore_order), effort)
 
 
-def _way(start: _Start, parts: Sequence[OpList], passes: Passes, device: Device) -> _Way:
+def _way(start: Start, parts: Sequence[OpList], passes: Passes, device: Device) -> _Way:
     """``start`` and ``passes`` over ``parts``."""
     prepare = start.prepare
     if prepare and device.skips_zeros and not start.used.live | start.used.ones and _need_no_zeros(passes.steps):

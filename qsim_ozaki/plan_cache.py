@@ -5,30 +5,27 @@ In: what a plan is made of. Out: a `Plan`, the same object for the same. It deci
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import replace
 
 from qsim_ozaki.cost import Device
+from qsim_ozaki.kept import Kept
 from qsim_ozaki.op_list import OpList
 from qsim_ozaki.ops import Op
 from qsim_ozaki.plan import Plan, PlanOptions, plan
+from qsim_ozaki.plan_pattern import Patterns
 
 MAX_PLANS = 64
 MAX_OPS_BYTES = 4 << 20  # of the operators of a plan that is kept: tens of thousands
 MAX_KEPT_BYTES = 32 << 20  # of those of all plans; the plans themselves hold about as much again
 
 
-_Key = tuple[bytes, int, Device, PlanOptions, tuple[int, ...]]
-
-
 class PlanCache:
     """The plans that were asked for last, for any thread."""
 
     def __init__(self) -> None:
-        self._plans: OrderedDict[_Key, Plan] = OrderedDict()
-        self._lock = threading.Lock()
+        self._plans: Kept[Plan] = Kept(MAX_KEPT_BYTES, MAX_PLANS)
+        self._patterns = Patterns()
 
     def plan(
         self, ops: Sequence[Op], num_qubits: int, device: Device, options: PlanOptions, position: Sequence[int]
@@ -39,16 +36,10 @@ class PlanCache:
         if content is None:
             return plan(columns, num_qubits, device, options, position)
         key = (content, num_qubits, replace(device, memory_bytes=0), options, tuple(position))
-        with self._lock:
-            kept = self._plans.get(key)
-            if kept is not None:
-                self._plans.move_to_end(key)
+        kept = self._plans.get(key)
         if kept is None:
-            made = plan(columns, num_qubits, device, options, position)
-            with self._lock:
-                kept = self._plans.setdefault(key, made)  # another thread's, where it was first
-                while len(self._plans) > MAX_PLANS or sum(len(each[0]) for each in self._plans) > MAX_KEPT_BYTES:
-                    self._plans.popitem(last=False)
+            made = self._patterns.plan(columns, num_qubits, device, options, position)
+            kept = self._plans.add(key, made, len(content))
         return kept if kept.device == device else replace(kept, device=device)
 
 

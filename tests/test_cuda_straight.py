@@ -8,7 +8,7 @@ import straight_host
 from random_ops import random_op, random_state, random_swaps, random_unitary, swap_ops
 from reference import apply_op, tolerance
 
-from qsim_ozaki import _cpu, cuda_schedule, cuda_straight, jit
+from qsim_ozaki import _cpu, cuda_search, cuda_straight, jit
 from qsim_ozaki.cuda_layout import SHAPES, Tile
 from qsim_ozaki.cuda_straight_program import NotStraightError
 from qsim_ozaki.ops import CORE, EMPTY, Kind, Op
@@ -134,7 +134,7 @@ def test_circuit_families_on_the_host(tmp_path, rng, family, pairs):
 @needs_compiler
 def test_pairs_take_every_kind_of_item(tmp_path, rng, monkeypatch):
     """Hadamards, flips with and without control, rotations, phases, matrices: one block where blocks cost nothing."""
-    monkeypatch.setattr(cuda_schedule, "PHASE_ENERGIES", _cpu.PhaseEnergies(300, 0, 100, 100, 0))
+    monkeypatch.setattr(cuda_search, "PHASE_ENERGIES", _cpu.PhaseEnergies(300, 0, 100, 100, 0))
     n, tile, (a, b) = 15, tuple(range(12)), (4, 9)
     x = np.array([1, 0])
     for first, second in ((a, b), (b, a)):

@@ -3,12 +3,16 @@
 import threading
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from qsim_ozaki import cuda_tiles, jit
 from qsim_ozaki.cuda_layout import Tile
 from qsim_ozaki.cuda_straight_program import NotStraightError
 from qsim_ozaki.errors import EngineError
+from qsim_ozaki.kept import Kept
+from qsim_ozaki.op_list import OpList
+from qsim_ozaki.ops import EMPTY, Kind, Op
 
 
 @pytest.fixture
@@ -54,10 +58,10 @@ def passes(monkeypatch):
 
     class Part:
         def __init__(self, engine, program, precision):
-            self.program = program
+            self.source = program
 
         def function(self):
-            return self.program in ready and self.program
+            return self.source in ready and self.source
 
         def launch(self, function, target):
             done.append(function)
@@ -72,12 +76,15 @@ def passes(monkeypatch):
     monkeypatch.setattr(cuda_tiles, "compile_tile", lambda *_: "program")
     monkeypatch.setattr(cuda_tiles, "_interpreter", interpreter)
 
-    def runs(num_qubits, ops, count, now_ready=()):
+    def runs(num_qubits, ops, count, now_ready=(), row=False):
         launch = cuda_tiles.tile_launch(
-            SimpleNamespace(architecture=90),
+            SimpleNamespace(
+                architecture=90, compiler=SimpleNamespace(function=lambda source, precision: source in ready)
+            ),
             SimpleNamespace(precision="double", kernel_qubits=num_qubits),
             Tile(tuple(range(12))),
             ops,
+            row,
         )
         done.clear()
         ready.clear()
@@ -105,6 +112,31 @@ def test_a_smaller_pass_is_spelled_when_it_repeats_and_a_small_one_never(passes)
         assert passes(width, "a", cuda_tiles.REPEATS + 1, ("first",)) == [*interpreted, "spell", "first"]
         assert passes(width, "a", cuda_tiles.REPEATS + 2) == [*interpreted, "spell", "interpret", "interpret"]
     assert passes(cuda_tiles.REPEAT_QUBITS - 1, "a", cuda_tiles.REPEATS + 1, ("first",)) == [*interpreted, "interpret"]
+
+
+def test_a_pass_of_a_further_row_is_spelled_at_once_on_the_largest_states_alone(passes):
+    interpreted = ["pack", *["interpret"] * cuda_tiles.REPEATS]
+    assert passes(cuda_tiles.ROW_QUBITS, "a", 1, ("first",), row=True) == ["spell", "first"]
+    for width in (cuda_tiles.ROW_QUBITS - 1, cuda_tiles.REPEAT_QUBITS):
+        assert passes(width, "a", cuda_tiles.REPEATS + 1, ("first",), row=True) == [*interpreted, "spell", "first"]
+    assert passes(cuda_tiles.REPEAT_QUBITS - 1, "a", 9, ("first",), row=True) == ["pack", *["interpret"] * 9]
+
+
+def rows_of(count):
+    """As many lists of one structure, with numbers of their own."""
+    return [OpList.of([Op(Kind.DIAGONAL, (q,), np.exp([0j, 1j + row])) for q in range(2)]) for row in range(count)]
+
+
+def test_a_pass_is_not_spelled_while_one_like_it_waits_for_the_compiler(passes, monkeypatch):
+    monkeypatch.setattr(cuda_tiles, "SPELLED", Kept(1 << 20, 9))
+    large, parts, rows = cuda_tiles.ONCE_QUBITS, ("first", "second"), rows_of(4)
+    assert passes(large, rows[0], 1, parts[:1]) == ["spell", "pack", "interpret"]
+    assert passes(large, rows[1], 1, parts[:1]) == ["pack", "interpret"]
+    assert passes(large, rows[2], 2, parts) == ["pack", "interpret", "spell", *parts]
+    assert passes(large, rows[3], 1, parts) == ["spell", *parts]
+    other = OpList.of([*rows[3], Op(Kind.HADAMARD, (0,), EMPTY)])
+    assert passes(large, other, 1) == ["spell", "pack", "interpret"]
+    assert passes(large + 1, rows[3], 1) == ["spell", "pack", "interpret"]
 
 
 def test_what_is_on_disk_is_used_at_once(compiled):

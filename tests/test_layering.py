@@ -169,7 +169,8 @@ RULES = {
     "pauli": ({"_cpu"}, {"numpy"}),
     "sampling": ({"errors", "_cpu"}, {"numpy"}),
     "engine": ({"cost", "ops", "errors"}, {"numpy"}),
-    "plan_cache": ({"plan", "cost", "op_list", "ops"}, set()),
+    "plan_cache": ({"plan_pattern", "plan", "kept", "cost", "op_list", "ops"}, set()),
+    "plan_pattern": ({"plan", "choose", "kept", "cost", "op_list", "ops"}, set()),
     "plan": (
         {"parts", "passes", "choose", "explain", "fuse", "late", "pairs", "cost", "op_list", "ops", "errors"},
         {"numpy"},
@@ -194,6 +195,7 @@ RULES = {
             "cuda_product",
             "cuda_dense",
             "cuda_measure",
+            "op_list",
             "cuda_calibrate",
             "cuda_ozaki",
             "cuda_stack",
@@ -227,20 +229,12 @@ RULES = {
     "cuda_dense": ({"cuda_program", "jit", "ops"}, {"numpy"}),
     "cuda_tiles": (
         {"cuda_straight", "cuda_straight_program", "cuda_program", "cuda_layout", "cuda_lower", "cuda_dense"}
-        | {"jit", "ops", "errors"},
+        | {"jit", "kept", "op_list", "ops", "errors"},
         {"numpy"},
     ),
     "cuda_straight": (
-        {
-            "cuda_writer",
-            "cuda_straight_program",
-            "cuda_layout",
-            "cuda_schedule",
-            "cuda_pairs",
-            "cuda_dense",
-            "cuda_lower",
-            "ops",
-        },
+        {"cuda_writer", "cuda_straight_program", "cuda_layout", "cuda_schedule", "cuda_pairs", "cuda_dense"}
+        | {"cuda_lower", "ops"},
         {"numpy"},
     ),
     "cuda_writer": (
@@ -259,7 +253,8 @@ RULES = {
     "cuda_phases": ({"cuda_program", "cuda_lower", "ops"}, {"numpy"}),
     "cuda_program": ({"cuda_layout", "cuda_schedule", "cuda_lower", "ops", "errors"}, {"numpy"}),
     "cuda_layout": ({"cuda_schedule", "cuda_lower"}, {"numpy"}),
-    "cuda_schedule": ({"cuda_energy", "cuda_pairs", "cuda_lower", "_cpu"}, set()),
+    "cuda_schedule": ({"cuda_search", "cuda_pairs", "cuda_lower"}, set()),
+    "cuda_search": ({"cuda_energy", "cuda_lower", "kept", "_cpu"}, set()),
     "cuda_energy": ({"cuda_lower", "_cpu"}, set()),
     "cuda_pairs": ({"cuda_lower", "ops"}, {"numpy"}),
     "cuda_lower": ({"op_list", "ops", "_cpu"}, {"numpy"}),
@@ -273,6 +268,7 @@ RULES = {
     "expressions": ({"durations", "errors"}, set()),
     "durations": ({"errors"}, set()),
     "moduli": (set(), set()),
+    "kept": (set(), set()),
     "errors": (set(), set()),
 }
 PUBLIC = {"qsim_ozaki", "qsim_ozaki.circuits"}  # what an example may import

@@ -8,7 +8,7 @@ from devices import DEVICE, H200
 from qiskit import QuantumCircuit
 from random_ops import random_op
 
-from qsim_ozaki import OzakiBackend, execute, plan_cache, program_plan
+from qsim_ozaki import OzakiBackend, execute, plan_cache, plan_pattern, program_plan
 from qsim_ozaki.cpu import CpuEngine
 from qsim_ozaki.op_list import OpList
 from qsim_ozaki.ops import Kind, Op
@@ -118,16 +118,16 @@ def test_the_oldest_are_forgotten():
 def test_a_circuit_that_runs_again_is_planned_once_and_runs_as_shown(monkeypatch):
     made, ran, run_step = [], [], CpuEngine.run_step
 
-    def counted(ops, num_qubits, device, options, position):
-        made.append(options)
-        return plan(ops, num_qubits, device, options, position)
+    def counted(task):
+        made.append(task.options)
+        return decide(task)
 
     def noted(engine, state, step):
         ran.append(step)
         run_step(engine, state, step)
 
-    plan = plan_cache.plan
-    monkeypatch.setattr(plan_cache, "plan", counted)
+    decide = plan_pattern.decide
+    monkeypatch.setattr(plan_pattern, "decide", counted)
     monkeypatch.setattr(program_plan, "PLANS", PlanCache())
     monkeypatch.setattr(execute, "PLANS", program_plan.PLANS)
     monkeypatch.setattr(CpuEngine, "run_step", noted)
