@@ -143,14 +143,18 @@ def dense(engine, n=28):
 
 
 def sample(engine, n=28):
-    """A million shots, marginals and the norm."""
+    """A million shots, marginals, the norm, and an Ising chain's energy beside one copy of the state to the host."""
     state = engine.allocate(n, "double")
     fill(engine.cupy, state.amps, 1)
     uniforms = np.random.default_rng(3).random(1_000_000)
+    bits = [1 << q for q in range(n)]
+    x, z = (np.array(masks, np.uint64) for masks in (bits + [0] * (n - 1), [0] * n + [3 * bit for bit in bits[:-1]]))
     for what, action in (
         ("norm", lambda: engine.norm(state)),
         ("million samples", lambda: engine.sample(state, uniforms)),
         ("marginal of 10", lambda: engine.probabilities(state, range(3, 13))),
+        (f"{x.size} Pauli strings of {n + 1} flips", lambda: engine.pauli_values(state, x, z)),
+        ("the state to the host", lambda: engine.vector(state)),
     ):
         action()
         start = time.perf_counter()

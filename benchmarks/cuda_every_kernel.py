@@ -18,6 +18,7 @@ from qsim_ozaki.bench_blocks import haar, random_vector
 from qsim_ozaki.cuda_ozaki_pipeline import Pipeline, Wgmma, pipeline
 from qsim_ozaki.engine import StackWork
 from qsim_ozaki.ops import EMPTY, DenseBlock, HadamardPass, Kind, Op, Path, Prepare, TilePass
+from qsim_ozaki.pauli import string_values
 
 WORST = {"double": 1e-12, "single": 2e-4, "tf32": 2.0**-10, "34 bits": 1e-7, "exact": 0.0}
 SUM_ROUNDING = 1e-12  # of cumulative probabilities that are summed in another order
@@ -216,7 +217,7 @@ def founding_design(engine):
 
 
 def reading(engine, precision, n=14):
-    """Product states, marginals, samples, collapse."""
+    """Product states, marginals, samples, Pauli strings, collapse."""
     rng = np.random.default_rng(6)
     factors = rng.normal(size=(n, 2)) + 1j * rng.normal(size=(n, 2))
     factors /= np.linalg.norm(factors, axis=1)[:, None]
@@ -234,6 +235,9 @@ def reading(engine, precision, n=14):
     aim, below = uniforms * above[-1], above - weights
     outside = (aim < below[shots] - SUM_ROUNDING) | (aim > above[shots] + SUM_ROUNDING)
     judge("samples outside their amplitude's interval", outside.sum(), 0, "exact")
+    x, z = (np.random.default_rng(seed).integers(0, 1 << n, 600).astype(np.uint64) for seed in (9, 10))
+    x[:300] = 0
+    judge("Pauli strings", engine.pauli_values(state, x, z), string_values(engine.vector(state)[None], x, z, 1)[0])
     engine.collapse(state, (5,), 1, 1.0)
     judge("collapse", engine.vector(state), np.where(np.arange(1 << n) >> 5 & 1, want, 0), precision)
 

@@ -22,6 +22,7 @@ from qsim_ozaki.errors import CapacityError
 from qsim_ozaki.explain import too_wide
 from qsim_ozaki.op_list import OpList
 from qsim_ozaki.ops import EMPTY, DenseBlock, HadamardPass, Kind, Op, Path, Prepare, Step, TilePass
+from qsim_ozaki.pauli import string_values
 
 Qubits: TypeAlias = tuple[int, ...]
 
@@ -143,6 +144,14 @@ class CpuEngine:
     def probabilities(self, state: State, qubits: Sequence[int]) -> NDArray[np.float64]:
         """Marginal probabilities ``(2**len(qubits),)``; index bit j is ``qubits[j]``."""
         return cast("NDArray[np.float64]", _native(state).probabilities(list(qubits), self.threads))
+
+    def pauli_values(self, state: State, x: NDArray[np.uint64], z: NDArray[np.uint64]) -> NDArray[np.float64]:
+        """``<state| P |state>`` of Pauli strings, ``(strings,)``."""
+        return np.asarray(string_values(self.vector(state)[None], x, z, self.threads)[0])
+
+    def amplitudes(self, state: State, indices: NDArray[np.int64]) -> NDArray[np.complexfloating]:
+        """The amplitudes of these basis states."""
+        return np.asarray(self.vector(state)[indices])
 
     def sample(self, state: State, uniforms: NDArray[np.float64]) -> NDArray[np.int64]:
         """The basis state at which the cumulative probability passes each of ``uniforms`` times the norm."""

@@ -15,7 +15,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-from qsim_ozaki import cuda_calibrate, cuda_dense, cuda_measure, jit
+from qsim_ozaki import cuda_calibrate, cuda_dense, cuda_measure, cuda_pauli, jit
 from qsim_ozaki.cost import Device, amplitude_bytes
 from qsim_ozaki.cuda_dense import opaque
 from qsim_ozaki.cuda_layout import SHAPES, Tile
@@ -27,6 +27,7 @@ from qsim_ozaki.engine import ColumnChecks, StackWork, State, available_threads,
 from qsim_ozaki.errors import CapacityError, EngineError
 from qsim_ozaki.op_list import OpList
 from qsim_ozaki.ops import EMPTY, ComplexArray, DenseBlock, HadamardPass, Kind, Op, Path, Prepare, Step, TilePass
+from qsim_ozaki.pauli import string_values
 
 DTYPES: dict[str, type[np.complexfloating]] = {"double": np.complex128, "single": np.complex64}
 POOLED_BYTES = 64 << 20  # larger states come straight from the driver and go straight back
@@ -157,6 +158,16 @@ class CudaEngine:
     def probabilities(self, state: State, qubits: Sequence[int]) -> NDArray[np.float64]:
         """Marginal probabilities ``(2**len(qubits),)``; index bit j is ``qubits[j]``."""
         return cuda_measure.probabilities(self, _own(state), qubits)
+
+    def pauli_values(self, state: State, x: NDArray[np.uint64], z: NDArray[np.uint64]) -> NDArray[np.float64]:
+        """``<state| P |state>`` of Pauli strings, ``(strings,)``."""
+        if state.num_qubits < cuda_pauli.CHUNK_QUBITS:
+            return np.asarray(string_values(self.vector(state)[None], x, z, self.threads)[0])
+        return cuda_pauli.values(self, _own(state), x, z)
+
+    def amplitudes(self, state: State, indices: NDArray[np.int64]) -> NDArray[np.complexfloating]:
+        """The amplitudes of these basis states."""
+        return cast("NDArray[np.complexfloating]", _own(state).amps[self.cupy.asarray(indices)].get())
 
     def sample(self, state: State, uniforms: NDArray[np.float64]) -> NDArray[np.int64]:
         """The basis state at which the cumulative probability passes each of ``uniforms`` times the norm."""

@@ -97,6 +97,12 @@ class Engine(Protocol):
     def probabilities(self, state: State, qubits: Sequence[int]) -> NDArray[np.float64]:
         """Marginal probabilities ``(2**len(qubits),)``; index bit j is ``qubits[j]``, any order."""
 
+    def pauli_values(self, state: State, x: NDArray[np.uint64], z: NDArray[np.uint64]) -> NDArray[np.float64]:
+        """``<state| P |state>`` of strings, ``(strings,)``: X or Y at the bits of ``x``, Y or Z at those of ``z``."""
+
+    def amplitudes(self, state: State, indices: NDArray[np.int64]) -> NDArray[np.complexfloating]:
+        """The amplitudes of these basis states, in the state's precision."""
+
     def sample(self, state: State, uniforms: NDArray[np.float64]) -> NDArray[np.int64]:
         """The basis state at which the cumulative probability passes ``uniforms[i] * norm``, for each i, in order."""
 

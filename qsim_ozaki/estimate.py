@@ -21,7 +21,7 @@ from qsim_ozaki.evaluate import Evaluator, make_evaluator
 from qsim_ozaki.gates import GATES, row_op
 from qsim_ozaki.observables import labelled
 from qsim_ozaki.ops import Relabel
-from qsim_ozaki.pauli import Observable, SampledMeans, commuting_groups, expectations
+from qsim_ozaki.pauli import Observable, SampledMeans, commuting_groups
 from qsim_ozaki.plan import plan
 from qsim_ozaki.prepare import plan_options
 from qsim_ozaki.stack import num_threads
@@ -91,12 +91,13 @@ def _values(
     setting, numbers = where
     threads = num_threads(setting.options["threads"])
     options = plan_options(setting.options)
+    if not shots:
+        for _, exact in evaluator.expectations(values, wanted, setting.engine, options, threads):
+            setting.check()
+            yield from zip(exact, np.zeros_like(exact), strict=True)
+        return
     for rows, states in evaluator.states(values, setting.engine, options, threads):
         setting.check()
-        if not shots:
-            exact = expectations(states, wanted, threads)
-            yield from zip(exact, np.zeros_like(exact), strict=True)
-            continue
         for number, state in zip(numbers[rows], states, strict=True):
             yield _sampled(state, wanted, shots, (setting, setting.first + number))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,7 @@ from qsim_ozaki.lower import lower
 from qsim_ozaki.observables import Frame
 from qsim_ozaki.op_list import OpList
 from qsim_ozaki.ops import Initialize, Measure, Op, Program, Save
+from qsim_ozaki.pauli import Masks, Observable, expectations, weighted
 from qsim_ozaki.plan import PlanOptions
 from qsim_ozaki.readout import Request
 from qsim_ozaki.stack import is_stackable, pieces, run_stack, stack_program
@@ -74,6 +75,27 @@ class Evaluator:
                 slice(row, row + 1),
                 final_vector(self.template.bound(self.code, data[0]), engine, device, options)[None],
             )
+
+    @cached_property
+    def _valued(self) -> Code:
+        """As `code`, but that values of Pauli strings are asked for, and the state may end in any order."""
+        body = self.code.program.body[:-1]
+        asked = Save("pauli_values", LABEL, tuple(range(self.code.program.num_qubits)))
+        return link(replace(self.code.program, body=(*body, asked)))
+
+    def expectations(
+        self, values: Values, observables: Sequence[Observable], engine: Engine, options: PlanOptions, threads: int
+    ) -> Iterator[tuple[slice, NDArray[np.float64]]]:
+        """Rows, and the values of the observables on their states ``(rows, observables)``, found where these are."""
+        if self.stack is not None:
+            for rows, states in self.states(values, engine, options, threads):
+                yield rows, expectations(states, observables, threads)
+            return
+        device = engine.device()
+        for row in range(len(values)):
+            code = self.template.bound(self._valued, self.template.data(values[row : row + 1])[0])
+            found = weighted(observables, partial(_string_values, code, engine, device, options))
+            yield slice(row, row + 1), found
 
     def joined_ops(self) -> OpList:
         """The operators that the final state depends on, slots included, in order."""
@@ -130,10 +152,28 @@ def _measured_at_the_end(program: Program) -> frozenset[int] | None:
     return frozenset(measured)
 
 
+def _string_values(
+    code: Code, engine: Engine, device: Device, options: PlanOptions, x: Masks, z: Masks
+) -> NDArray[np.float64]:
+    """The values that ``code`` ends with asking for, of these strings, ``(1, strings)``."""
+    *items, asked = code.items
+    assert isinstance(asked, Save), "a save comes last"
+    strings = tuple(zip(x.tolist(), z.tolist(), strict=True))
+    asking = replace(code, items=(*items, replace(asked, details=strings)))
+    found: NDArray[np.float64] = _saved(asking, engine, device, options)
+    return found[None]
+
+
 def final_vector(
     code: Code, engine: Engine, device: Device, options: PlanOptions, check: Callable[[], None] = lambda: None
 ) -> NDArray[np.complexfloating]:
     """The state that ``code`` saves, ``(2**num_qubits,)``, in program order."""
-    request = Request(1, False, 0, 0, device, 1, (), options)
-    vector: NDArray[np.complexfloating] = execute(code, engine, request, check).saved[LABEL].data
+    vector: NDArray[np.complexfloating] = _saved(code, engine, device, options, check)
     return vector
+
+
+def _saved(
+    code: Code, engine: Engine, device: Device, options: PlanOptions, check: Callable[[], None] = lambda: None
+) -> Any:
+    request = Request(1, False, 0, 0, device, 1, (), options)
+    return execute(code, engine, request, check).saved[LABEL].data

@@ -87,6 +87,7 @@ KERNELS: dict[str, Kernel] = {
     "marginal": Kernel("measure.cu", "marginal"),
     "find_sample": Kernel("measure.cu", "find_sample"),
     "collapse": Kernel("measure.cu", "collapse"),
+    "pauli_values": Kernel("pauli.cu", "pauli_values"),
     "stack_run": Kernel("stack.cu", "stack_run"),
     "block_gather": Kernel("block_gather.cu", "block_gather"),
     "block_scatter": Kernel("block_gather.cu", "block_scatter"),

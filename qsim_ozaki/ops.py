@@ -119,7 +119,7 @@ class Save:
         qubits: index bit j is ``qubits[j]`` (-1: an idle qubit, always 0).
         form: ``"single"``; ``"average"`` or ``"accum"`` (the sum) over shots; or ``"list"``, an entry per shot.
         conditional: whether each value of the classical bits has an entry of its own.
-        details: Pauli labels and real factors of an observable, or the indices of amplitudes.
+        details: Pauli labels and real factors of an observable, masks of Pauli strings, or indices of amplitudes.
     """
 
     what: str

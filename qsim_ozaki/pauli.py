@@ -5,7 +5,7 @@ In: labels, states as arrays. Out: `Observable`s, numbers, arrays. It knows noth
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -70,6 +70,21 @@ def placed(label: str, places: Sequence[int]) -> Placed:
     return Placed((x, z), idle, turns)
 
 
+def string_values(states: NDArray[np.complexfloating], x: Masks, z: Masks, threads: int) -> Real:
+    """``<state| P |state>`` of each Pauli string, ``(rows, strings)``.
+
+    Args:
+        states: ``(rows, 2**num_qubits)``.
+        x: of the strings, as of an `Observable`.
+        z: the same.
+        threads: the result is the same for any number.
+    """
+    values = np.empty((len(states), len(x)))
+    if len(x):
+        _cpu.pauli_expectations(states, x, z, values, threads)
+    return values
+
+
 def expectations(states: NDArray[np.complexfloating], observables: Sequence[Observable], threads: int) -> Real:
     """<state| observable |state> for each, ``(rows, observables)``; every Pauli string is evaluated once.
 
@@ -78,16 +93,24 @@ def expectations(states: NDArray[np.complexfloating], observables: Sequence[Obse
         observables: on the states' qubits.
         threads: the result is the same for any number.
     """
+    return weighted(observables, lambda x, z: string_values(states, x, z, threads))
+
+
+def weighted(observables: Sequence[Observable], evaluate: Callable[[Masks, Masks], Real]) -> Real:
+    """The values of ``observables``, ``(rows, observables)``, from those of their Pauli strings.
+
+    Args:
+        observables: of any strings.
+        evaluate: for masks x and z the values of these strings, ``(rows, strings)``; it is asked once, for each once.
+    """
     number: dict[tuple[int, int], int] = {}
     places = [
         np.array([number.setdefault(key, len(number)) for key in zip(o.x.tolist(), o.z.tolist(), strict=True)], int)
         for o in observables
     ]
     x, z = (np.array([key[part] for key in number], np.uint64) for part in (0, 1))
-    values = np.empty((len(states), len(number)))
-    if number:
-        _cpu.pauli_expectations(states, x, z, values, threads)
-    out = np.empty((len(states), len(observables)))
+    values = evaluate(x, z)
+    out = np.empty((len(values), len(observables)))
     for index, (observable, place) in enumerate(zip(observables, places, strict=True)):
         out[:, index] = (values[:, place] * observable.weights).sum(axis=1)
     return out

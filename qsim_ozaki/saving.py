@@ -5,7 +5,7 @@ In: a `Save`, an engine and its state. Out: arrays, numbers, dicts. It changes n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,7 +17,7 @@ from qsim_ozaki.engine import Engine, State
 from qsim_ozaki.errors import OptionError
 from qsim_ozaki.history import Record
 from qsim_ozaki.ops import Save
-from qsim_ozaki.pauli import expectations, mean_and_variance, placed, still
+from qsim_ozaki.pauli import mean_and_variance, placed, still, weighted
 from qsim_ozaki.vectors import Vector, reduced_density_matrix, with_idle_qubits
 
 ZERO = 1e-15  # entries of a dict below this are the rounding of a zero
@@ -144,8 +144,8 @@ def saved_bytes(save: Save, num_qubits: int, precision: str) -> int:
     amp = amplitude_bytes(precision)
     if save.what == "density_matrix":
         return DOUBLE_BYTES << 2 * len(save.qubits)
-    if save.what == "expectation_value":
-        return DOUBLE_BYTES
+    if save.what in ("expectation_value", "pauli_values"):
+        return DOUBLE_BYTES * max(len(save.details), 1)
     if save.what == "expectation_value_variance":  # the state in double precision, and its image
         return (1 + (precision == "single")) * DOUBLE_BYTES << num_qubits
     if save.what in ("amplitudes", "amplitudes_squared"):
@@ -169,13 +169,11 @@ def _probabilities_dict(save: Save, engine: Engine, state: State, places: Sequen
 
 
 def _amplitudes(save: Save, engine: Engine, state: State, places: Sequence[int]) -> Vector:
-    vector = engine.vector(state)
-    out = np.zeros(len(save.details), vector.dtype)
-    for number, index in enumerate(save.details):
-        ones = [place for bit, place in enumerate(places) if index >> bit & 1]
-        if -1 not in ones:
-            out[number] = vector[sum(1 << place for place in ones)]
-    return out
+    ones = [[place for bit, place in enumerate(places) if index >> bit & 1] for index in save.details]
+    found = engine.amplitudes(
+        state, np.array([sum(1 << place for place in each if place >= 0) for each in ones], np.int64)
+    )
+    return np.where([-1 in each for each in ones], found.dtype.type(0), found)
 
 
 def _amplitudes_squared(save: Save, engine: Engine, state: State, places: Sequence[int]) -> NDArray[np.float64]:
@@ -188,7 +186,17 @@ def _density_matrix(save: Save, engine: Engine, state: State, places: Sequence[i
 
 def _expectation(save: Save, engine: Engine, state: State, places: Sequence[int]) -> float:
     observable = still((placed(label, places), weight) for label, weight in save.details)
-    return float(expectations(engine.vector(state)[None], [observable], engine.threads)[0, 0])
+    return float(weighted([observable], lambda x, z: engine.pauli_values(state, x, z)[None])[0, 0])
+
+
+def _pauli_values(save: Save, engine: Engine, state: State, places: Sequence[int]) -> NDArray[np.float64]:
+    """Of the strings ``save.details``, masks (x, z) over the save's qubits, none of them idle."""
+
+    def moved(masks: Iterable[int]) -> NDArray[np.uint64]:
+        return np.array([sum(1 << p for bit, p in enumerate(places) if mask >> bit & 1) for mask in masks], np.uint64)
+
+    x, z = zip(*save.details, strict=True) if save.details else ((), ())
+    return engine.pauli_values(state, moved(x), moved(z))
 
 
 def _variance(save: Save, engine: Engine, state: State, places: Sequence[int]) -> NDArray[np.float64]:
@@ -205,5 +213,6 @@ KINDS: dict[str, Callable[[Save, Engine, State, Sequence[int]], Any]] = {
     "density_matrix": _density_matrix,
     "expectation_value": _expectation,
     "expectation_value_variance": _variance,
+    "pauli_values": _pauli_values,
 }
 WHOLE_STATES = ("statevector", "statevector_dict")

@@ -14,10 +14,11 @@ import tile_twin
 from random_ops import random_op, random_state, random_swaps, random_unitary, swap_ops
 from reference import apply_op, tolerance
 
-from qsim_ozaki import cuda_dense, cuda_layout, cuda_lower, cuda_program, cuda_schedule, cuda_tiles, jit
+from qsim_ozaki import cuda_dense, cuda_layout, cuda_lower, cuda_pauli, cuda_program, cuda_schedule, cuda_tiles, jit
 from qsim_ozaki.cuda import CACHED_PROGRAMS, COUNTER_AMPS, COUNTER_BYTES, DTYPES, CudaEngine, CudaState
 from qsim_ozaki.errors import CapacityError, EngineError
 from qsim_ozaki.ops import EMPTY, DenseBlock, HadamardPass, Kind, Op, Path, Prepare, TilePass
+from qsim_ozaki.pauli import string_values
 
 PRECISIONS = ["double", "single"]
 
@@ -186,7 +187,7 @@ def host_engine(monkeypatch):
         return lambda grid, block, args, shared_mem: kernels_host.launch(name, dict(instance), grid[0], block[0], args)
 
     engine.cupy.asarray, engine.cupy.empty, engine.device_id = asarray, kernels_host.Engine.cupy.empty, 0
-    engine.max_memory_bytes, engine._ones = 0, {}
+    engine.max_memory_bytes, engine._ones, engine.threads = 0, {}, 1
     monkeypatch.setattr(jit, "load", load)
     return engine
 
@@ -219,6 +220,25 @@ def test_a_step_is_compiled_once_for_all_states_of_its_width(host_engine, rng, n
     host_engine.forget()
     host_engine.run_step(CudaState(num_qubits, precision, amps), steps[0])
     assert host_engine.uploads == 9
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("num_qubits", [12, 14])
+def test_values_of_pauli_strings(host_engine, rng, num_qubits, precision, monkeypatch):
+    """The kernel on the host beside the CPU engine's: pairs of chunks, of one chunk, several launches."""
+    monkeypatch.setattr(cuda_pauli, "BATCHES", 2)
+    host_engine.cupy.zeros, host_engine.cupy.asnumpy = kernels_host.Engine.cupy.zeros, np.array
+    amps = random_state(rng, num_qubits).astype(DTYPES[precision])
+    state = CudaState(num_qubits, precision, amps.view(kernels_host.Array))
+    flips = np.array([0, 1, 1 << num_qubits - 1, (1 << num_qubits) - 1, 5])
+    x = rng.choice(flips, 300).astype(np.uint64)
+    z = rng.integers(0, 1 << num_qubits, x.size).astype(np.uint64)
+    wanted = string_values(amps[None], x, z, 1)[0]
+    for most in (1 << 28, 8 * 2 * 7):
+        monkeypatch.setattr(cuda_pauli, "PARTIAL_BYTES", most)
+        np.testing.assert_allclose(host_engine.pauli_values(state, x, z), wanted, atol=1e-13)
+    few, (x, z) = CudaState(3, precision, amps[:32].view(kernels_host.Array)), (x & np.uint64(7), z & np.uint64(7))
+    np.testing.assert_allclose(host_engine.pauli_values(few, x, z), string_values(amps[None, :8], x, z, 1)[0])
 
 
 def test_an_emulated_block_is_made_once_for_states_of_every_width(host_engine, rng, monkeypatch):

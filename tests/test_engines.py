@@ -189,6 +189,30 @@ def test_all_marginals_in_any_order(engine, rng):
     np.testing.assert_allclose(engine.probabilities(register, order), expected, rtol=1e-12)
 
 
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("num_qubits", [1, 6, 11, 12, 13, 16])
+def test_values_of_pauli_strings_and_single_amplitudes(engine, rng, num_qubits, precision):
+    """Flips of no qubit, of any, of the highest alone; more signs for one set of flips than a block has threads."""
+    state = random_state(rng, num_qubits)
+    register = engine.load(state, precision)
+    every = (1 << num_qubits) - 1
+    for count in (1, 40, 700):
+        flips = rng.integers(0, every + 1, max(count // 20, 1))
+        flips[0] = rng.choice([0, 1 << num_qubits - 1, every])
+        x, z = rng.choice(flips, count).astype(np.uint64), rng.integers(0, every + 1, count).astype(np.uint64)
+        got = engine.pauli_values(register, x, z)
+        assert got.shape == (count,)
+        for value, flip, sign in zip(got, x.tolist(), z.tolist(), strict=True):
+            index = np.arange(state.size)
+            signs = 1 - 2.0 * (np.bitwise_count(index & sign) & 1)
+            phase = 1j ** (flip & sign).bit_count()
+            wanted = (phase * np.vdot(state[index ^ flip], signs * state)).real
+            assert abs(value - wanted) <= tolerance(num_qubits, precision)
+    assert engine.pauli_values(register, x[:0], z[:0]).shape == (0,)
+    indices = rng.integers(0, every + 1, 5)
+    close(engine.amplitudes(register, indices), state[indices], 1, precision)
+
+
 def test_samples_invert_the_cumulative_distribution(engine, rng):
     for num_qubits in (1, 4, 13):
         state = random_state(rng, num_qubits)

@@ -142,7 +142,7 @@ RULES = {
     ),
     "evaluate": (
         {"observables", "template", "stack", "execute", "readout", "lower", "link", "code", "plan", "engine", "cost"}
-        | {"op_list", "ops", "errors"},
+        | {"pauli", "op_list", "ops", "errors"},
         {"numpy", "qiskit"},
     ),
     "observables": ({"pauli", "errors"}, {"numpy", "qiskit"}),
@@ -166,7 +166,6 @@ RULES = {
     "link": ({"code", "op_list", "ops", "errors"}, set()),
     "code": ({"expressions", "op_list", "ops"}, set()),
     "vectors": (set(), {"numpy"}),
-    "pauli": ({"_cpu"}, {"numpy"}),
     "sampling": ({"errors", "_cpu"}, {"numpy"}),
     "engine": ({"cost", "ops", "errors"}, {"numpy"}),
     "plan_cache": ({"plan_pattern", "plan", "kept", "cost", "op_list", "ops"}, set()),
@@ -183,7 +182,8 @@ RULES = {
     "late": ({"op_list"}, set()),
     "pairs": ({"ops"}, {"numpy"}),
     "cpu": (
-        {"cpu_calibrate", "cpu_program", "engine", "explain", "cost", "ozaki", "op_list", "ops", "errors", "_cpu"},
+        {"cpu_calibrate", "cpu_program", "engine", "explain", "cost", "ozaki", "pauli", "op_list", "ops", "errors"}
+        | {"_cpu"},
         {"numpy"},
     ),
     "cpu_calibrate": ({"cpu_program", "cost", "ops", "_cpu"}, {"numpy", "platformdirs"}),
@@ -195,6 +195,8 @@ RULES = {
             "cuda_product",
             "cuda_dense",
             "cuda_measure",
+            "cuda_pauli",
+            "pauli",
             "op_list",
             "cuda_calibrate",
             "cuda_ozaki",
@@ -225,6 +227,7 @@ RULES = {
     "cuda_founding": ({"cuda_ozaki", "cuda_ozaki_tables", "founding"}, {"numpy"}),
     "founding": ({"moduli", "_cpu"}, {"numpy"}),
     "cuda_measure": ({"cuda_dense", "jit"}, {"numpy"}),
+    "cuda_pauli": ({"jit"}, {"numpy"}),
     "cuda_product": ({"cuda_dense", "cuda_layout", "ops", "errors"}, {"numpy"}),
     "cuda_dense": ({"cuda_program", "jit", "ops"}, {"numpy"}),
     "cuda_tiles": (
@@ -267,6 +270,7 @@ RULES = {
     "ops": ({"expressions", "errors"}, {"numpy"}),
     "expressions": ({"durations", "errors"}, set()),
     "durations": ({"errors"}, set()),
+    "pauli": ({"_cpu"}, {"numpy"}),
     "moduli": (set(), set()),
     "kept": (set(), set()),
     "errors": (set(), set()),
