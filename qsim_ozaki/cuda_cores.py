@@ -13,7 +13,7 @@ import numpy as np
 from qsim_ozaki.cuda_lower import Item, angles_of, is_core
 from qsim_ozaki.cuda_pairs import PairBlock
 from qsim_ozaki.cuda_program import LEAST_COS
-from qsim_ozaki.cuda_schedule import Phases
+from qsim_ozaki.cuda_work import Phases
 from qsim_ozaki.ops import ComplexArray
 
 CLASSES = ((0, 3), (2, 1))  # indices of a 4x4 matrix with even and with odd parity; bit 0 is 1 in the second

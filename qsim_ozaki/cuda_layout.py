@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qsim_ozaki.cuda_lower import mask_of
-from qsim_ozaki.cuda_schedule import Frame, Phase
+from qsim_ozaki.cuda_schedule import Frame
+from qsim_ozaki.cuda_work import Phase
 
 LANE_BITS = 5  # threads of a warp load and store together
 LATELY = 256  # layouts that are kept, of 20 KiB at most: what passes differ in is angles more often than qubits

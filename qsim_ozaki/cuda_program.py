@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from qsim_ozaki.cuda_layout import LATELY, SHAPES, Shape, Tile, place, slot_of
 from qsim_ozaki.cuda_lower import HALF_TURN, SQRT_HALF, TURN, Item, lower, phases_of
-from qsim_ozaki.cuda_schedule import Frame, Phase, Phases, Style, schedule
+from qsim_ozaki.cuda_schedule import Frame, Style, schedule
+from qsim_ozaki.cuda_work import Phase, Phases
 from qsim_ozaki.ops import ComplexArray, Op
 
 END, EXCHANGE, PERMUTE, MATRIX_ALL, PHASE_TABLE, FACTOR, SIGN, DIAGONAL, SCALE = range(9)

@@ -6,33 +6,12 @@ In: `Item` objects. Out: `Phase` objects, each a register set and what is done m
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from qsim_ozaki.cuda_lower import Item
-from qsim_ozaki.cuda_pairs import MAX_SELECTING, PairBlock, inside, outside
+from qsim_ozaki.cuda_pairs import inside
 from qsim_ozaki.cuda_search import searched_phases
-
-
-@dataclass(slots=True, eq=False)
-class Phases:
-    """Pending phases to multiply in, as angles per product of bits, taken at one moment."""
-
-    terms: dict[int, int]
-
-
-@dataclass(slots=True, eq=False)
-class Phase:
-    """What happens between two exchanges.
-
-    Attributes:
-        registers: qubits held in registers, ascending; register bit b is ``registers[b]``.
-        work: items on register qubits, phases, blocks on ``pair``, in order.
-        pair: two qubits that number neighbouring threads, or none.
-    """
-
-    registers: tuple[int, ...]
-    work: list[Item | Phases | PairBlock] = field(default_factory=list)
-    pair: tuple[int, ...] = ()
+from qsim_ozaki.cuda_work import Phase, Phases
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +91,7 @@ def schedule(items: Sequence[Item], frame: Frame, style: Style = Style()) -> lis
             continue
         phase = Phase(_among(frame.tile, registers), pair=_among(frame.tile, pair))
         todo = _run(phase, todo, pending, tile, style.straight)
-        _delay_blocks(phase)
+        phase.delay_blocks()
         phases.append(phase)
     assert not todo, "every item is in some phase"
     if _mask(phases[-1].registers) & stored or (frame.swaps and len(phases) == 1 and not style.straight):
@@ -221,13 +200,13 @@ def _run(phase: Phase, todo: list[Item], pending: dict[int, int], tile: int, laz
         if not own and not others:
             return rest
         for item in own:
-            _on_pair(phase, item, _take(pending, item.mixed, registers, lazy), selectable)
+            phase.add_on_pair(item, _take(pending, item.mixed, registers, lazy), selectable)
         alone = [item for item in others if lazy and item.kind == "flip"]
         groups = [[item for item in others if item not in alone], *([item] for item in alone)]
         for group in groups:
             if not (group and group[0].kind == "flip" and lazy and _push(pending, group[0], tile)):
                 terms = _take(pending, _mixed(group), registers, lazy)
-                terms = _into_block(phase, terms, selectable)
+                terms = phase.into_block(terms, selectable)
                 if terms:
                     phase.work.append(Phases(terms))
             phase.work.extend(group)
@@ -239,87 +218,6 @@ def _mixed(items: Sequence[Item]) -> int:
     for item in items:
         mixed |= item.mixed
     return mixed
-
-
-def _on_pair(phase: Phase, item: Item, terms: dict[int, int], selectable: int) -> None:
-    """Adds an item on the pair, and the phases before it, to the last block where it is, or where it can move to.
-
-    What it reads beyond the pair chooses its matrix, as far as these few qubits are ``selectable``; other phases come
-    before it.
-    """
-    pair = _mask(phase.pair)
-    if not _selects(outside(terms, (item,), pair), selectable):
-        phase.work.append(Phases({key: angle for key, angle in terms.items() if key & ~pair}))
-        terms = {key: angle for key, angle in terms.items() if not key & ~pair}
-    block = _open_block(phase, outside(terms, (item,), pair), selectable)
-    if block is None:
-        a, b = phase.pair
-        block = PairBlock((a, b))
-        phase.work.append(block)
-    block.then(terms, (item,))
-
-
-def _into_block(phase: Phase, terms: dict[int, int], selectable: int) -> dict[int, int]:
-    """Adds phases that read the pair to the last block on it, if that can take them; returns the others."""
-    pair = _mask(phase.pair)
-    own = {key: angle for key, angle in terms.items() if key & pair}
-    block = _open_block(phase, outside(own, (), pair), selectable) if own else None
-    if block is None:
-        return terms
-    block.then(own, ())
-    return {key: angle for key, angle in terms.items() if not key & pair}
-
-
-def _selects(qubits: int, selectable: int) -> bool:
-    """Whether so many qubits, and these, may choose a block's matrix."""
-    return not qubits & ~selectable and qubits.bit_count() <= MAX_SELECTING
-
-
-def _open_block(phase: Phase, outer: int, selectable: int) -> PairBlock | None:
-    """The block that can take more, which reads the qubits ``outer``: where it is, or moved to the end.
-
-    Phases that it begins with are taken out of it where they are in the way.
-    """
-    changed = 0
-    for number in reversed(range(len(phase.work))):
-        work = phase.work[number]
-        if isinstance(work, PairBlock):
-            moves, fits = bool(outer & changed), _selects(work.selecting | outer, selectable)
-            if not fits or (moves and work.selecting & changed):
-                chosen_by = _mask(work.chosen_by)
-                if (moves and chosen_by & changed) or not _selects(chosen_by | outer, selectable):
-                    return None
-                phase.work.insert(number, Phases(work.before))
-                work.before, number = {}, number + 1
-            if moves:
-                phase.work.append(phase.work.pop(number))
-            return work
-        if _touched(work) & _mask(phase.pair):
-            return None
-        changed |= 0 if isinstance(work, Phases) else work.mixed
-    return None
-
-
-def _delay_blocks(phase: Phase) -> None:
-    """Moves blocks to where what follows needs them: arithmetic before leaves their operands where they want them."""
-    pair = _mask(phase.pair)
-    for block in [work for work in phase.work[::-1] if isinstance(work, PairBlock)]:
-        number = phase.work.index(block)
-        end = number + 1
-        while end < len(phase.work):
-            work = phase.work[end]
-            if isinstance(work, PairBlock) or _touched(work) & pair:
-                break
-            if not isinstance(work, Phases) and work.mixed & block.selecting:
-                break
-            end += 1
-        phase.work.insert(end - 1, phase.work.pop(number))
-
-
-def _touched(work: Item | Phases) -> int:
-    if isinstance(work, Phases):
-        return outside(work.terms, (), 0)
-    return work.mixed | work.used
 
 
 def _push(pending: dict[int, int], item: Item, inside: int) -> bool:

@@ -16,8 +16,9 @@ from qsim_ozaki.cuda_dense import RUNS, runs_record
 from qsim_ozaki.cuda_layout import GENERATED, SHAPES, Tile
 from qsim_ozaki.cuda_lower import lower, mask_of
 from qsim_ozaki.cuda_pairs import PairBlock
-from qsim_ozaki.cuda_schedule import Frame, Phase, Phases, Style, cut, schedule
+from qsim_ozaki.cuda_schedule import Frame, Style, cut, schedule
 from qsim_ozaki.cuda_straight_program import NotStraightError, StraightProgram
+from qsim_ozaki.cuda_work import Phase, Phases
 from qsim_ozaki.cuda_writer import Writer
 from qsim_ozaki.ops import Op
 

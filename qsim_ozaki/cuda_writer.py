@@ -20,9 +20,10 @@ from qsim_ozaki.cuda_outer import Outer
 from qsim_ozaki.cuda_pairs import PairBlock
 from qsim_ozaki.cuda_phases import choosing, mirrored, reals, subsets
 from qsim_ozaki.cuda_program import LEAST_COS
-from qsim_ozaki.cuda_schedule import Frame, Phase, Phases
+from qsim_ozaki.cuda_schedule import Frame
 from qsim_ozaki.cuda_source import kernel_source, slots_struct
 from qsim_ozaki.cuda_straight_program import NotStraightError, StraightProgram
+from qsim_ozaki.cuda_work import Phase, Phases
 from qsim_ozaki.ops import ComplexArray
 
 MAX_CONSTANT_BYTES = 30 << 10  # arguments of a kernel are at most 32764 bytes

@@ -8,7 +8,8 @@ from reference import apply_op, tolerance
 from qsim_ozaki.cuda_cores import CLASSES, Table, Turn, share_tables
 from qsim_ozaki.cuda_lower import Item, lower, members, phases_of
 from qsim_ozaki.cuda_pairs import PairBlock
-from qsim_ozaki.cuda_schedule import Frame, Phases, Style, schedule
+from qsim_ozaki.cuda_schedule import Frame, Style, schedule
+from qsim_ozaki.cuda_work import Phases
 from qsim_ozaki.ops import CORE, EMPTY, Kind, Op
 
 HALF = np.array([[1, 1], [1, -1]]) / np.sqrt(2)

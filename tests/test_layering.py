@@ -236,13 +236,13 @@ RULES = {
         {"numpy"},
     ),
     "cuda_straight": (
-        {"cuda_writer", "cuda_straight_program", "cuda_layout", "cuda_schedule", "cuda_pairs", "cuda_dense"}
-        | {"cuda_lower", "ops"},
+        {"cuda_writer", "cuda_straight_program", "cuda_layout", "cuda_schedule", "cuda_work", "cuda_pairs"}
+        | {"cuda_dense", "cuda_lower", "ops"},
         {"numpy"},
     ),
     "cuda_writer": (
         {"cuda_cores", "cuda_outer", "cuda_operands", "cuda_source", "cuda_straight_program", "cuda_phases"}
-        | {"cuda_program", "cuda_layout", "cuda_schedule", "cuda_pairs", "cuda_lower", "ops"},
+        | {"cuda_program", "cuda_layout", "cuda_schedule", "cuda_work", "cuda_pairs", "cuda_lower", "ops"},
         {"numpy"},
     ),
     "cuda_outer": (
@@ -251,12 +251,13 @@ RULES = {
     ),
     "cuda_operands": ({"ops"}, {"numpy"}),
     "cuda_straight_program": (set(), {"numpy"}),
-    "cuda_cores": ({"cuda_program", "cuda_schedule", "cuda_pairs", "cuda_lower", "ops"}, {"numpy"}),
+    "cuda_cores": ({"cuda_program", "cuda_work", "cuda_pairs", "cuda_lower", "ops"}, {"numpy"}),
     "cuda_source": ({"cuda_layout", "cuda_schedule", "cuda_lower"}, set()),
     "cuda_phases": ({"cuda_program", "cuda_lower", "ops"}, {"numpy"}),
-    "cuda_program": ({"cuda_layout", "cuda_schedule", "cuda_lower", "ops", "errors"}, {"numpy"}),
-    "cuda_layout": ({"cuda_schedule", "cuda_lower"}, {"numpy"}),
-    "cuda_schedule": ({"cuda_search", "cuda_pairs", "cuda_lower"}, set()),
+    "cuda_program": ({"cuda_layout", "cuda_schedule", "cuda_work", "cuda_lower", "ops", "errors"}, {"numpy"}),
+    "cuda_layout": ({"cuda_schedule", "cuda_work", "cuda_lower"}, {"numpy"}),
+    "cuda_schedule": ({"cuda_search", "cuda_work", "cuda_pairs", "cuda_lower"}, set()),
+    "cuda_work": ({"cuda_pairs", "cuda_lower"}, set()),
     "cuda_search": ({"cuda_energy", "cuda_lower", "kept", "_cpu"}, set()),
     "cuda_energy": ({"cuda_lower", "_cpu"}, set()),
     "cuda_pairs": ({"cuda_lower", "ops"}, {"numpy"}),
