@@ -53,7 +53,7 @@ VARIANTS = {
     "no pairs": Variant("no matrices by tensor cores", names=((cuda_straight, "has_pairs", lambda *_: False),)),
     "more pairs": Variant(
         "blocks and exchanges at their energy alone",
-        names=((cuda_search, "PHASE_ENERGIES", _cpu.PhaseEnergies(171, 238, 100, 100, 86)),),
+        names=((cuda_search, "PHASE_ENERGIES", {"double": _cpu.PhaseEnergies(171, 238, 100, 100, 86)}),),
     ),
     "three registers": Variant("8 amplitudes a thread, 512 threads", shape={"register_qubits": 3}),
     "short": Variant("passes cut at 6500 instructions", names=((cuda_straight, "MAX_INSTRUCTIONS", {"double": 6500}),)),
@@ -115,7 +115,7 @@ def programs_of(steps, n):
                 getattr(step, "swaps", ()),
                 getattr(step, "fresh_qubits", ()),
             )
-            yield from cuda_straight.straight(tile, ops, n, "double", cuda_straight.has_pairs(90, "double"))
+            yield from cuda_straight.straight(tile, ops, n, "double", cuda_straight.has_pairs(90))
 
 
 def compiled(engine, programs):

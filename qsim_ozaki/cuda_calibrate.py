@@ -35,8 +35,8 @@ MIXING_LAYERS = 1  # about as many operators as passes of circuits have, compile
 # chunks to those that take the host longer than the card.
 MEASURED_QUBITS, MEASURED_MODULI, MEASURED_WIDTHS = (8, 9, 10, 11), (0, 9, 16), 4
 # What passes of circuits do, one after another at the limit of a card's power, of the rate of one pass run alone
-# (H200, 2026-11): in double precision Trotter 6.3, EfficientSU2 7.9, random circuits and quantum volume 8.2 of 10.0 T/s,
-# in single 8.0 of 8.75. The slowest counts: plans from |0...0> by too high a rate have parts that do too much late.
+# (H200, 2026-11): in double precision Trotter 6.3, EfficientSU2 7.9, random circuits and quantum volume 8.2 of 10.0
+# T/s, in single 8.0 of 8.75. The slowest counts: by too high a rate plans from |0...0> do too much late.
 SUSTAINED = {"double": 0.65, "single": 0.91}
 BATCH = 8  # steps between two events: the first launch waits for the host, which would count as device time
 KNOWN: dict[str, dict[str, Any]] = {}  # to this process: a home that cannot be written costs it one measurement

@@ -14,7 +14,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from qsim_ozaki.cuda_lower import mask_of
+from qsim_ozaki.cuda_lower import mask_of, members
 from qsim_ozaki.cuda_schedule import Frame
 from qsim_ozaki.cuda_work import Phase
 
@@ -192,7 +192,9 @@ def _places(frame: Frame, held_by: tuple[Held, ...]) -> tuple[Place, ...]:
     last = len(held_by) - 1
     warp_bits = max(len(frame.tile) - frame.register_qubits - LANE_BITS, 0)
     near = [mask_of(registers + pair) for registers, pair in held_by]
-    near[last] |= frame.lines(stored=True)
+    for q in sorted(members(frame.lines(stored=True)), key=frame.stored_at):  # the lowest, as far as threads have room
+        if len(frame.tile) - (near[last] | 1 << q).bit_count() >= warp_bits:
+            near[last] |= 1 << q
     out: list[Place] = []
     while len(out) <= last:
         first, held = len(out), 0

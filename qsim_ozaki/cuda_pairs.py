@@ -105,6 +105,18 @@ class PairBlock:
         return np.stack(parts, axis=-1)
 
 
+def split_tf32(values: NDArray[np.float64]) -> NDArray[np.float32]:
+    """Values as two floats that TF32 tensor cores read whole, one after the other along the last axis."""
+    high = _rounded(values)
+    return np.concatenate([high, _rounded(values - high)], axis=-1)
+
+
+def _rounded(values: NDArray[np.float64]) -> NDArray[np.float32]:
+    """To 11 bits, ties away from zero."""
+    bits = values.astype(np.float32).view(np.uint32)
+    return (bits + np.uint32(0x1000) & np.uint32(0xFFFFE000)).view(np.float32)
+
+
 def outside(terms: dict[int, int], items: Sequence[Item], pair: int) -> int:
     """The qubits beyond the mask ``pair`` that phases and items on it read."""
     read = 0

@@ -56,11 +56,13 @@ class Style:
         straight: phases wait until a qubit of theirs changes (else those that one table holds anyway go with it).
         pairs: matrices on two qubits that number threads.
         brief: the search is quick rather than good: longer it would take more than all else, and save little.
+        precision: its energies count.
     """
 
     straight: bool = False
     pairs: bool = False
     brief: bool = False
+    precision: str = "double"
 
 
 def schedule(items: Sequence[Item], frame: Frame, style: Style = Style()) -> list[Phase]:
@@ -77,7 +79,7 @@ def schedule(items: Sequence[Item], frame: Frame, style: Style = Style()) -> lis
     phases: list[Phase] = []
     lines, stored = 0 if style.straight else frame.lines(), frame.lines(stored=True)
     shape = (frame.tile, frame.register_qubits, frame.line_qubits)
-    path, holds = searched_phases(items, (*shape, lines, stored, style.pairs, style.brief))
+    path, holds = searched_phases(items, (*shape, lines, stored, style.pairs, style.brief), style.precision)
     last: list[Item] = []
     if holds:
         todo, last = _split(todo, path[-1][0])

@@ -21,26 +21,27 @@ CHOICE_BYTES = 200  # of a phase's two masks as Python keeps them
 FOUND: Kept[Path] = Kept(16 << 20, 4096)  # passes of a few hundred items have about 10 KiB each
 
 
-def searched_phases(items: Sequence[Item], rules: Rules) -> tuple[list[tuple[int, int]], bool]:
+def searched_phases(items: Sequence[Item], rules: Rules, precision: str) -> tuple[list[tuple[int, int]], bool]:
     """(registers, pair) of each phase, and whether the last one's work waits for it.
 
     Args:
         items: in order.
         rules: the tile's qubits, those that registers and lines hold, masks left to threads at the load and the store,
             whether there are pairs, whether the search is brief.
+        precision: of the kernel, whose energies count.
     """
     rows = [phase_row(item) for item in items]
-    key = (b"".join([ROW.pack(*row) for row in rows]), rules, PHASE_ENERGIES)
+    key = (b"".join([ROW.pack(*row) for row in rows]), rules, PHASE_ENERGIES[precision])
     found = FOUND.get(key)
     if found is None:
-        path, holds = _search(rows, rules)
+        path, holds = _search(rows, rules, precision)
         found = FOUND.add(key, (path, holds), len(key[0]) + CHOICE_BYTES * (len(path) + len(rules[0])))
     return list(found[0]), found[1]
 
 
-def _search(rows: Sequence[PhaseRow], rules: Rules) -> Path:
+def _search(rows: Sequence[PhaseRow], rules: Rules, precision: str) -> Path:
     tile, registers, line, loads, stores, pairs, brief = rules
-    known = _cpu.PhaseRules(list(tile), registers, line, loads, stores, pairs, PHASE_ENERGIES, brief)
+    known = _cpu.PhaseRules(list(tile), registers, line, loads, stores, pairs, PHASE_ENERGIES[precision], brief)
     items = [_cpu.PhaseItem(*row[:4], _cpu.PhaseItemKind(row[4])) for row in rows]
     path, holds = _cpu.search_phases(items, known)
     return tuple(path), holds

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from qsim_ozaki.cuda_dense import RUNS, runs_record
 from qsim_ozaki.cuda_layout import GENERATED, SHAPES, Tile
-from qsim_ozaki.cuda_lower import lower, mask_of
+from qsim_ozaki.cuda_lower import Item, lower, mask_of
 from qsim_ozaki.cuda_pairs import PairBlock
 from qsim_ozaki.cuda_schedule import Frame, Style, cut, schedule
 from qsim_ozaki.cuda_straight_program import NotStraightError, StraightProgram
@@ -42,7 +42,7 @@ def straight(
         ops: in order, mixed qubits inside the tile.
         num_qubits: width of the state, at least a tile and its register qubits' lines.
         precision: ``"double"`` or ``"single"``.
-        pairs: whether matrices on two qubits go to FP64 tensor cores, as `has_pairs` tells.
+        pairs: whether matrices on two qubits go to tensor cores, as `has_pairs` tells.
 
     Raises:
         NotStraightError: an operator needs the interpreter, or the arguments do not fit a launch.
@@ -53,9 +53,17 @@ def straight(
     for item in items:
         if item.kind != "terms" and (item.kind not in KINDS or len(item.qubits) > 2):
             raise NotStraightError(item.kind)
+    programs = _written(items, tile, num_qubits, precision, pairs)
+    if pairs and precision == "single" and any(program.table_bytes for program in programs):
+        return _written(items, tile, num_qubits, precision, False)  # both at once would not fit a thread's registers
+    return programs
+
+
+def _written(items: Sequence[Item], tile: Tile, num_qubits: int, precision: str, pairs: bool) -> list[StraightProgram]:
+    shape = GENERATED[precision]
     frame = Frame(tile.qubits, shape.register_qubits, shape.line_qubits, tile.swaps)
     brief = num_qubits - len(tile.zero_qubits) <= BRIEF_QUBITS
-    phases = schedule(items, frame, Style(straight=True, pairs=pairs, brief=brief))
+    phases = schedule(items, frame, Style(straight=True, pairs=pairs, brief=brief, precision=precision))
     sizes = [_instructions(phase, shape.register_qubits) for phase in phases]
     parts = cut(phases, sizes, MAX_INSTRUCTIONS[precision], frame)
     last = len(parts) - 1
@@ -82,9 +90,9 @@ def _instructions(phase: Phase, register_qubits: int) -> int:
     return count
 
 
-def has_pairs(architecture: int, precision: str) -> bool:
-    """Whether FP64 tensor cores do an m16n8k8 product at twice the rate of other arithmetic."""
-    return precision == "double" and architecture == 90
+def has_pairs(architecture: int) -> bool:
+    """Whether tensor cores do m16n8k8 products of FP64 at twice the rate of other arithmetic, of TF32 at far more."""
+    return architecture == 90
 
 
 def arguments(program: StraightProgram, precision: str) -> NDArray[Any]:

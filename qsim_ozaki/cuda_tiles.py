@@ -193,7 +193,7 @@ class _Pass:
     def _spelled(self) -> list[_Straight]:
         """The pass in straight-line form, where every operator has one: the interpreter knows all."""
         precision = self.arguments[3]
-        pairs = cuda_straight.has_pairs(self.engine.architecture, precision)
+        pairs = cuda_straight.has_pairs(self.engine.architecture)
         try:
             programs = cuda_straight.straight(*self.arguments, pairs)
         except cuda_straight_program.NotStraightError:

@@ -17,7 +17,7 @@ from qsim_ozaki.cuda_layout import Place, Shape, Tile, load_place, places
 from qsim_ozaki.cuda_lower import HALF_TURN, SQRT_HALF, TURN, Item, is_core, mask_of, members, phases_of
 from qsim_ozaki.cuda_operands import Operands
 from qsim_ozaki.cuda_outer import Outer
-from qsim_ozaki.cuda_pairs import PairBlock
+from qsim_ozaki.cuda_pairs import PairBlock, split_tf32
 from qsim_ozaki.cuda_phases import choosing, mirrored, reals, subsets
 from qsim_ozaki.cuda_program import LEAST_COS
 from qsim_ozaki.cuda_schedule import Frame
@@ -201,7 +201,11 @@ class Writer:
         """Register bits choose among a block's matrices when it is compiled, others when it runs."""
         inner = [q for q in self.place.registers if block.selecting >> q & 1]
         outer = members(block.selecting & ~mask_of(inner))
-        places, at = self._mask(inner), self.operands.put(block.fragments([*inner, *outer]))
+        fragments = block.fragments([*inner, *outer])
+        places, at = (
+            self._mask(inner),
+            self.operands.put(split_tf32(fragments) if self.shape.amp_bytes == 8 else fragments),
+        )
         self._say(f"pair_block<{places}u>(a, tile.tables, {at}u, {self.outer.number(outer)});")
 
     def _mask(self, qubits: Sequence[int]) -> int:

@@ -123,6 +123,15 @@ inline void warp_mma(double (&c)[4], const double (&a)[4], const double (&b)[2])
     __syncwarp();
 }
 
+// The same of TF32: of each operand's bits the lower 13 do not count, sums are floats.
+inline void warp_mma(float (&c)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
+    double exact[4] = {}, wide_a[4], wide_b[2];
+    for (unsigned i = 0; i < 4; ++i) wide_a[i] = bits_as<float>(a[i] & 0xFFFFE000u);
+    for (unsigned i = 0; i < 2; ++i) wide_b[i] = bits_as<float>(b[i] & 0xFFFFE000u);
+    warp_mma(exact, wide_a, wide_b);
+    for (unsigned r = 0; r < 4; ++r) c[r] += (float)exact[r];
+}
+
 // The value of another lane of the warp.
 inline double warp_values[32][32];
 inline double shuffle(double value, unsigned from) {

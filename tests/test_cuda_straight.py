@@ -10,6 +10,7 @@ from reference import apply_op, tolerance
 
 from qsim_ozaki import _cpu, cuda_search, cuda_straight, jit
 from qsim_ozaki.cuda_layout import SHAPES, Tile
+from qsim_ozaki.cuda_pairs import split_tf32
 from qsim_ozaki.cuda_straight_program import NotStraightError
 from qsim_ozaki.ops import CORE, EMPTY, Kind, Op
 
@@ -98,7 +99,9 @@ def check(programs, ops, state, precision, folder, **options):
 
 
 @needs_compiler
-@pytest.mark.parametrize(("precision", "pairs"), [("double", False), ("double", True), ("single", False)])
+@pytest.mark.parametrize(
+    ("precision", "pairs"), [("double", False), ("double", True), ("single", False), ("single", True)]
+)
 @pytest.mark.parametrize("seed", range(3))
 def test_sources_do_what_their_ops_do(tmp_path, rng, precision, pairs, seed):
     n = 15
@@ -132,9 +135,29 @@ def test_circuit_families_on_the_host(tmp_path, rng, family, pairs):
 
 
 @needs_compiler
+def test_pairs_of_complex64_by_halves_of_tf32(tmp_path, rng, monkeypatch):
+    """Blocks that bricks on a chain leave, cheap so that there are many, with swaps at the store."""
+    monkeypatch.setitem(cuda_search.PHASE_ENERGIES, "single", _cpu.PhaseEnergies(300, 30, 100, 100, 0))
+    n, tile, swaps = 15, (0, 1, 2, 3, *range(6, 15)), ((0, 9), (1, 10), (2, 11), (3, 14))
+    ops = list(brick(rng, tile, 4))
+    programs = cuda_straight.straight(Tile(tile, (), swaps), ops, n, "single", True)
+    assert sum(program.source.count("pair_block<") for program in programs) >= 2
+    check(programs, [*ops, *swap_ops(swaps)], random_state(rng, n), "single", tmp_path)
+
+
+def test_halves_of_tf32_are_what_tensor_cores_read(rng):
+    values = np.concatenate([rng.normal(size=(40, 2)), [[0.0, 1.0], [-1.0, 2.0**-130]]])
+    high, low = np.split(split_tf32(values), 2, axis=-1)
+    for half in (high, low):
+        assert half.dtype == np.float32
+        assert not np.any(half.view(np.uint32) & 0x1FFF)
+    assert np.all(np.abs(high.astype(float) + low - values) <= 2.0**-23 * np.abs(values))
+
+
+@needs_compiler
 def test_pairs_take_every_kind_of_item(tmp_path, rng, monkeypatch):
     """Hadamards, flips with and without control, rotations, phases, matrices: one block where blocks cost nothing."""
-    monkeypatch.setattr(cuda_search, "PHASE_ENERGIES", _cpu.PhaseEnergies(300, 0, 100, 100, 0))
+    monkeypatch.setitem(cuda_search.PHASE_ENERGIES, "double", _cpu.PhaseEnergies(300, 0, 100, 100, 0))
     n, tile, (a, b) = 15, tuple(range(12)), (4, 9)
     x = np.array([1, 0])
     for first, second in ((a, b), (b, a)):

@@ -93,7 +93,7 @@ def packed(made, precision):
         program = compile_tile(*passed, precision)
         out.append((program.words.tobytes(), program.scale, [(at, table.tobytes()) for at, table in program.tables]))
         try:
-            for program in straight(*passed, precision, has_pairs(90, precision)):
+            for program in straight(*passed, precision, has_pairs(90)):
                 out.append((program.source, program.tables.tobytes(), arguments(program, precision).tobytes()))
         except NotStraightError as error:
             out.append(str(error))

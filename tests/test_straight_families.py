@@ -30,7 +30,7 @@ def heaviest(name, precision, architecture):
         if isinstance(step, TilePass):
             tile = Tile(step.qubits, step.zero_qubits, step.swaps, step.fresh_qubits)
             try:
-                pairs = cuda_straight.has_pairs(architecture, precision)
+                pairs = cuda_straight.has_pairs(architecture)
                 programs += cuda_straight.straight(tile, step.ops, NUM_QUBITS, precision, pairs)
             except NotStraightError:
                 continue
