@@ -43,12 +43,12 @@ class Line:
 CIRCUITS = {
     ("hadamard", False): Line(30, 27.5),
     ("hadamard", True): Line(6, 3.88),
-    ("hadamard_rz_10", False): Line(32, 27.5),
-    ("qft", False): Line(45, 33.0),
-    ("random_20", False): Line(140, 157),
-    ("trotter_10", False): Line(80, 90.4),
-    ("efficient_su2", False): Line(45, 48.3),
-    ("quantum_volume", False): Line(260, 226),
+    ("hadamard_rz_10", False): Line(32, 27.8),
+    ("qft", False): Line(45, 35.6),
+    ("random_20", False): Line(140, 140),
+    ("trotter_10", False): Line(80, 92.7),
+    ("efficient_su2", False): Line(45, 48.1),
+    ("quantum_volume", False): Line(260, 225),
 }
 BLOCKS = {
     5: Line(1.3, 1.12),
