@@ -1,4 +1,4 @@
-"""Operators on two qubits that number neighbouring threads: 4x4 matrices, applied by FP64 tensor cores.
+"""Operators on two qubits that number neighbouring threads: 4x4 matrices, applied by tensor cores.
 
 In: `Item` objects. Out: `PairBlock` objects, a matrix as tensor cores want it.
 """
