@@ -144,8 +144,10 @@ def saved_bytes(save: Save, num_qubits: int, precision: str) -> int:
     amp = amplitude_bytes(precision)
     if save.what == "density_matrix":
         return DOUBLE_BYTES << 2 * len(save.qubits)
-    if save.what in ("expectation_value", "pauli_values"):
-        return DOUBLE_BYTES * max(len(save.details), 1)
+    if save.what == "expectation_value":
+        return DOUBLE_BYTES
+    if save.what == "pauli_values":
+        return DOUBLE_BYTES * len(save.details)
     if save.what == "expectation_value_variance":  # the state in double precision, and its image
         return (1 + (precision == "single")) * DOUBLE_BYTES << num_qubits
     if save.what in ("amplitudes", "amplitudes_squared"):
