@@ -7,7 +7,7 @@ arrays and arguments that hold its angles, matrices and qubits. It needs no GPU.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -202,15 +202,9 @@ class Writer:
         inner = [q for q in self.place.registers if block.selecting >> q & 1]
         outer = members(block.selecting & ~mask_of(inner))
         fragments = block.fragments([*inner, *outer])
-        places, at = (
-            self._mask(inner),
-            self.operands.put(split_tf32(fragments) if self.shape.amp_bytes == 8 else fragments),
-        )
-        self._say(f"pair_block<{places}u>(a, tile.tables, {at}u, {self.outer.number(outer)});")
-
-    def _mask(self, qubits: Sequence[int]) -> int:
-        """Their bits of a register's number."""
-        return sum(1 << self._bit(q) for q in qubits)
+        at = self.operands.put(split_tf32(fragments) if self.shape.amp_bytes == 8 else fragments)
+        choosing = sum(1 << self._bit(q) for q in inner)
+        self._say(f"pair_block<{choosing}u>(a, tile.tables, {at}u, {self.outer.number(outer)});")
 
     def _bit(self, qubit: int) -> int:
         return self.place.registers.index(qubit)
