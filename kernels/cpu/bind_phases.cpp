@@ -43,7 +43,9 @@ void bind_phases(nb::module_& m) {
         .def("__init__",
              [](PhaseRules* self, std::vector<int> tile, int register_qubits, int line_qubits, index_t loads, index_t stores,
                 bool pairs, const PhaseEnergies& energies, bool brief) {
-                 new (self) PhaseRules{std::move(tile), register_qubits, line_qubits, loads, stores, pairs, energies, brief};
+                 index_t inside = 0;
+                 for (const int q : tile) inside |= index_t{1} << q;
+                 new (self) PhaseRules{std::move(tile), inside, register_qubits, line_qubits, loads, stores, pairs, energies, brief};
              },
              "tile"_a, "register_qubits"_a, "line_qubits"_a, "loads"_a, "stores"_a, "pairs"_a, "energies"_a, "brief"_a);
     m.def("search_phases", &search, "items"_a, "rules"_a, nb::call_guard<nb::gil_scoped_release>(),

@@ -43,7 +43,7 @@ struct Run {
 
     // `choosing`: of the tile's qubits those that may choose the matrix of a block.
     Run(const std::vector<PhaseItem>& all, const PhaseRules& given, index_t held, index_t lanes, index_t choosing, const Waiting& before)
-        : items(all), rules(given), registers(held), pair(lanes), selectable(choosing | ~given.inside()), waiting(before) {}
+        : items(all), rules(given), registers(held), pair(lanes), selectable(choosing | ~given.inside), waiting(before) {}
 
     int level_of(index_t mask) const {
         int out = 0;
@@ -85,7 +85,7 @@ struct Run {
     bool own(const PhaseItem& item) const { return item.mixed && !(item.mixed & ~pair) && selects(item.used & ~pair); }
 
     // Whether the open block, which may move to the end, takes more that reads the qubits `outer`; where what it begins with is in the
-    // way, that becomes a table. As cuda_schedule.py does it.
+    // way, that becomes a table. As cuda_work.py does it.
     bool joins(index_t outer, bool first = false) {
         if (closed) return false;
         const bool moves = outer & since, fits = selects(before | chosen_by | outer);
@@ -104,7 +104,7 @@ struct Run {
         bool phases = waits_on(item.mixed) & ~pair;
         index_t outer = take(item.mixed) & ~pair;
         if (!selects(outer | (item.used & ~pair))) {
-            if (phases) energy += rules.energies.table * (outer & ~rules.inside() ? kBoth : 1);
+            if (phases) energy += rules.energies.table * (outer & ~rules.inside ? kBoth : 1);
             closed = true, phases = false, outer = 0;
         }
         const bool first = !(item.mixed & begun) && !(item.used & ~pair);

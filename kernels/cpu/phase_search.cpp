@@ -179,7 +179,7 @@ private:
             for (std::size_t j = i + 1; j < rules_.tile.size(); ++j) {
                 const index_t pair = index_t{1} << rules_.tile[i] | index_t{1} << rules_.tile[j];
                 if ((j - i) % rules_.line_qubits == 0 || pair & ~wanted) continue;
-                Run run(items_, rules_, 0, pair, rules_.inside(), state.waiting);  // whatever registers it will have
+                Run run(items_, rules_, 0, pair, rules_.inside, state.waiting);  // whatever registers it will have
                 run.over(state.left, nullptr);
                 if (run.worth > kLeastWorth * run.energy) found.emplace_back(run.energy - run.worth, pair);
             }

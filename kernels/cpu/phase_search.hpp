@@ -27,18 +27,12 @@ struct PhaseEnergies {
 
 struct PhaseRules {
     std::vector<int> tile;  // qubits, ascending
+    index_t inside;         // the same, as a mask
     int register_qubits, line_qubits;
     index_t loads, stores;  // qubits that the first and the last phase leave to the threads
     bool pairs;             // whether a phase may have matrices on two qubits of neighbouring threads
     PhaseEnergies energies;
     bool brief;  // looks at few phases at a time
-
-    // The tile's qubits, as a mask.
-    index_t inside() const {
-        index_t out = 0;
-        for (const int q : tile) out |= index_t{1} << q;
-        return out;
-    }
 };
 
 // A phase's register qubits and its pair, as masks.
