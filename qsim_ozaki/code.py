@@ -12,6 +12,7 @@ from typing import TypeAlias
 from qsim_ozaki.expressions import Expression
 from qsim_ozaki.op_list import OpList
 from qsim_ozaki.ops import (
+    ORDERLESS,
     Assign,
     Body,
     Branch,
@@ -41,7 +42,7 @@ class Segment:
     Attributes:
         index: its place among the segments, a key for cached plans.
         ops: in order, on program qubits.
-        restore_order: a saved state follows, so the plan had better end in program order.
+        restore_order: a save follows that reads the state in order, so the plan had better end in program order.
     """
 
     index: int
@@ -141,6 +142,9 @@ class Writer:
             self.num_segments += 1
             self.ops = OpList()
 
+    def _wants_order(self, save: Save) -> bool:
+        return save.what not in ORDERLESS and tuple(q for q in save.qubits if q >= 0) == self.restorable
+
     def write(self, body: Iterable[Instruction]) -> None:
         """Appends ``body``; its last operators wait for `flush`."""
         for item in body:
@@ -150,8 +154,7 @@ class Writer:
             if isinstance(item, Sequence):
                 self.ops.extend(OpList.of(item))
                 continue
-            in_order = isinstance(item, Save) and tuple(q for q in item.qubits if q >= 0) == self.restorable
-            self.flush(in_order)
+            self.flush(isinstance(item, Save) and self._wants_order(item))
             if isinstance(item, Control):
                 self._write_control(item)
             elif isinstance(item, (Break, Continue)):

@@ -130,6 +130,9 @@ class Save:
     details: tuple[Any, ...] = ()
 
 
+ORDERLESS = ("amplitudes", "amplitudes_squared", "expectation_value", "pauli_values")  # read wherever the qubits lie
+
+
 @dataclass(frozen=True, slots=True)
 class Assign:
     """``target`` takes the value of ``value``."""

@@ -17,6 +17,7 @@ from random_circuits import random_circuit
 
 from qsim_ozaki import EstimatorV2, OzakiBackend, SamplerV2
 from qsim_ozaki.errors import CancelledError, LoweringError, OptionError
+from qsim_ozaki.stack import MAX_STACK_QUBITS
 
 PAIRS = int(os.environ.get("QSIM_OZAKI_ESTIMATES", "200"))
 
@@ -48,6 +49,21 @@ def test_rows_and_observables_broadcast_as_qiskits_do(rng, num_qubits):
         assert got.evs.shape == want.shape
         np.testing.assert_allclose(got.evs, want, atol=1e-12)
         np.testing.assert_array_equal(got.stds, 0)
+
+
+@pytest.mark.parametrize("num_qubits", [MAX_STACK_QUBITS, MAX_STACK_QUBITS + 1, MAX_STACK_QUBITS + 3])
+def test_an_energy_follows_qubits_that_swaps_have_moved(rng, num_qubits):
+    circuit = QuantumCircuit(num_qubits + 1)  # one is idle
+    used = [q for q in range(num_qubits + 1) if q != num_qubits // 2]
+    circuit.compose(efficient_su2(num_qubits, reps=2, entanglement="linear"), used, inplace=True)
+    for a, b in rng.permutation(used)[:8].reshape(4, 2).tolist():
+        circuit.swap(a, b)
+    bonds = [("ZZ", [q, q + 1], -1 - 0.1 * q) for q in range(num_qubits)]
+    fields = [("X", [q], 0.2 * q - 0.7) for q in range(num_qubits + 1)]
+    energy = SparsePauliOp.from_sparse_list([*bonds, *fields, ("YX", [0, num_qubits], 0.3)], num_qubits + 1)
+    values = rng.uniform(-np.pi, np.pi, (2, circuit.num_parameters))
+    want = [exact_value(circuit, energy, row) for row in values]
+    np.testing.assert_allclose(evs_of(circuit, energy, values), want, atol=1e-12)
 
 
 def test_a_row_does_not_depend_on_its_neighbours(rng):
