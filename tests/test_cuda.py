@@ -230,7 +230,8 @@ def test_values_of_pauli_strings(host_engine, rng, num_qubits, precision, monkey
     host_engine.cupy.zeros, host_engine.cupy.asnumpy = kernels_host.Engine.cupy.zeros, np.array
     amps = random_state(rng, num_qubits).astype(DTYPES[precision])
     state = CudaState(num_qubits, precision, amps.view(kernels_host.Array))
-    flips = np.array([0, 1, 1 << num_qubits - 1, (1 << num_qubits) - 1, 5])
+    some = rng.integers(0, 1 << num_qubits, 8).tolist()
+    flips = np.array([0, 1, 1 << num_qubits - 1, (1 << num_qubits) - 1, 5, *some])
     x = rng.choice(flips, 300).astype(np.uint64)
     z = rng.integers(0, 1 << num_qubits, x.size).astype(np.uint64)
     wanted = string_values(amps[None], x, z, 1)[0]
