@@ -15,9 +15,10 @@ from pathlib import Path
 import numpy as np
 
 from qsim_ozaki.bench_blocks import haar, make_engine, random_vector, timer
-from qsim_ozaki.ops import DenseBlock, Kind, Op, Relabel
-from qsim_ozaki.ops import Path as Arithmetic
+from qsim_ozaki.ops import Kind, Op
 from qsim_ozaki.plan import PlanOptions, plan
+from qsim_ozaki.steps import DenseBlock, Relabel
+from qsim_ozaki.steps import Path as Arithmetic
 
 ACCURACIES = {"parity": None, "34 bits": 4e-9}
 LIMIT = 0.05

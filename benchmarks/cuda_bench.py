@@ -18,7 +18,8 @@ from qsim_ozaki import calibrate_ops, cuda, cuda_calibrate
 from qsim_ozaki.bench_blocks import haar, random_vector
 from qsim_ozaki.bench_gpu import fill, run_steps
 from qsim_ozaki.cuda_calibrate import pass_seconds
-from qsim_ozaki.ops import EMPTY, DenseBlock, HadamardPass, Kind, Op, Path, TilePass
+from qsim_ozaki.ops import EMPTY, Kind, Op
+from qsim_ozaki.steps import DenseBlock, HadamardPass, Path, TilePass
 
 RECORD = {"rows": []}
 

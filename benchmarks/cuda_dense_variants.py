@@ -267,7 +267,7 @@ def pieces(launcher, state, n):
 def steps(num_qubits=20):
     """Milliseconds of a native block on the lowest qubits, from its call until the device is done."""
     from qsim_ozaki import cuda
-    from qsim_ozaki.ops import DenseBlock
+    from qsim_ozaki.steps import DenseBlock
 
     engine = cuda.create()
     wait = engine.cupy.cuda.get_current_stream().synchronize

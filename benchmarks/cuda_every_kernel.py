@@ -17,8 +17,9 @@ from qsim_ozaki import cuda, cuda_founding, cuda_hadamard, cuda_ozaki, cuda_ozak
 from qsim_ozaki.bench_blocks import haar, random_vector
 from qsim_ozaki.cuda_ozaki_pipeline import Pipeline, Wgmma, pipeline
 from qsim_ozaki.engine import StackWork
-from qsim_ozaki.ops import EMPTY, DenseBlock, HadamardPass, Kind, Op, Path, Prepare, TilePass
+from qsim_ozaki.ops import EMPTY, Kind, Op
 from qsim_ozaki.pauli import string_values
+from qsim_ozaki.steps import DenseBlock, HadamardPass, Path, Prepare, TilePass
 
 WORST = {"double": 1e-12, "single": 2e-4, "tf32": 2.0**-10, "34 bits": 1e-7, "exact": 0.0}
 SUM_ROUNDING = 1e-12  # of cumulative probabilities that are summed in another order

@@ -41,8 +41,9 @@ from qsim_ozaki.cuda_ozaki import EmulatedBlock
 from qsim_ozaki.cuda_ozaki_pipeline import FINISHED, Pipeline, pipeline
 from qsim_ozaki.engine import select
 from qsim_ozaki.jit import DOUBLE, SINGLE
-from qsim_ozaki.ops import DenseBlock, Kind, Op
-from qsim_ozaki.ops import Path as Arithmetic
+from qsim_ozaki.ops import Kind, Op
+from qsim_ozaki.steps import DenseBlock
+from qsim_ozaki.steps import Path as Arithmetic
 
 SECONDS = {
     "compile": 60,

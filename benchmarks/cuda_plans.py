@@ -10,12 +10,12 @@ import time
 from pathlib import Path
 
 from qsim_ozaki.circuits import build
-from qsim_ozaki.cost import Device
+from qsim_ozaki.device import Device
 from qsim_ozaki.lower import lower
 from qsim_ozaki.plan import PlanOptions, plan
 
 # Rates as `qsim_ozaki.cuda_calibrate` measures them; memory is what a fresh card has free.
-H200 = Device(**json.loads((Path(__file__).parent / "devices.json").read_text())["NVIDIA H200"])
+H200 = Device.from_record(json.loads((Path(__file__).parent / "devices.json").read_text())["NVIDIA H200"])
 
 
 # names of the records kept so far, and the families of `qsim_ozaki.circuits`

@@ -24,7 +24,8 @@ import numpy as np
 from qsim_ozaki import _cpu, cuda, cuda_calibrate, cuda_layout, cuda_search, cuda_straight, jit
 from qsim_ozaki.bench_blocks import random_vector
 from qsim_ozaki.bench_gpu import fill
-from qsim_ozaki.ops import EMPTY, HadamardPass, Kind, Op, Prepare, Relabel
+from qsim_ozaki.ops import EMPTY, Kind, Op
+from qsim_ozaki.steps import HadamardPass, Prepare, Relabel
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from qsim_ozaki.code import Code
-from qsim_ozaki.cost import Device, max_qubits
-from qsim_ozaki.explain import format_bytes, format_seconds
-from qsim_ozaki.ops import Stack
+from qsim_ozaki.device import Device, max_qubits
 from qsim_ozaki.plan import PlanOptions
 from qsim_ozaki.program_plan import ProgramPlan, plan_program
+from qsim_ozaki.steps import Stack
+from qsim_ozaki.units import format_bytes, format_seconds
 
 WORTH_SAYING = 1.3  # times faster: predictions are about as good as that
 

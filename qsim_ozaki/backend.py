@@ -24,7 +24,7 @@ from qsim_ozaki import engine as engines
 from qsim_ozaki import sampling
 from qsim_ozaki.advice import suggestions
 from qsim_ozaki.batch import Unit, is_stacked, make_units
-from qsim_ozaki.cost import Device, max_qubits
+from qsim_ozaki.device import Device, max_qubits
 from qsim_ozaki.engine import Engine
 from qsim_ozaki.errors import LoweringError
 from qsim_ozaki.gates import build_target

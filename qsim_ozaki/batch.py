@@ -20,7 +20,8 @@ from qiskit.result.models import ExperimentResult
 
 from qsim_ozaki import sampling
 from qsim_ozaki.bindings import Values, one_per_circuit, parameter_rows
-from qsim_ozaki.cost import Device, predict_stack
+from qsim_ozaki.cost import predict_stack
+from qsim_ozaki.device import Device
 from qsim_ozaki.engine import Engine, StackWork
 from qsim_ozaki.execute import Execution, Tally, execute
 from qsim_ozaki.prepare import Prepared, experiment, prepare, request

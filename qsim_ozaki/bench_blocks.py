@@ -20,8 +20,9 @@ from qsim_ozaki.cuda_ozaki_pipeline import Pipeline
 from qsim_ozaki.engine import select
 from qsim_ozaki.experiment import Timer, Trial, Variant, wall_seconds
 from qsim_ozaki.founding import Form
-from qsim_ozaki.ops import ComplexArray, DenseBlock, Kind, Op, Step
-from qsim_ozaki.ops import Path as Arithmetic
+from qsim_ozaki.ops import ComplexArray, Kind, Op
+from qsim_ozaki.steps import DenseBlock, Step
+from qsim_ozaki.steps import Path as Arithmetic
 
 CHECKED_COLUMNS = 8  # whose images are computed in extended precision
 BITS_34 = 9  # moduli: about 34 bits

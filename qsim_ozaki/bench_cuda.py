@@ -23,16 +23,17 @@ from qsim_ozaki.bench_gpu import fill, run_steps
 from qsim_ozaki.bench_options import PRECISIONS, SEVERAL, check_known, check_widths, command_line
 from qsim_ozaki.bench_record import FAILED, OURS, Report, Row, Timing
 from qsim_ozaki.circuits import FAMILIES as CIRCUITS
-from qsim_ozaki.cost import amplitude_bytes
 from qsim_ozaki.cuda_calibrate import pass_seconds
 from qsim_ozaki.cuda_layout import SHAPES
 from qsim_ozaki.cuda_tiles import ONCE_QUBITS, REPEATS
+from qsim_ozaki.device import amplitude_bytes
 from qsim_ozaki.errors import OptionError
 from qsim_ozaki.experiment import now
 from qsim_ozaki.jsonable import to_jsonable
 from qsim_ozaki.op_list import OpList
-from qsim_ozaki.ops import ComplexArray, DenseBlock, Kind, Op, Path
+from qsim_ozaki.ops import ComplexArray, Kind, Op
 from qsim_ozaki.plan import PlanOptions, plan
+from qsim_ozaki.steps import DenseBlock, Path
 
 BLOCKS = "blocks"  # the family that is no circuit: one matrix on some qubits
 BLOCK_SIZES = (5, 6, 7, 8, 9, 10)

@@ -12,7 +12,7 @@ import numpy as np
 
 from qsim_ozaki.bench_blocks import deposit
 from qsim_ozaki.cuda_calibrate import clock
-from qsim_ozaki.ops import Relabel, Step
+from qsim_ozaki.steps import Relabel, Step
 
 PART_QUBITS = 24  # amplitudes made or compared at a time: a gibibyte with all intermediate results
 

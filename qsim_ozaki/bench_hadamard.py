@@ -19,8 +19,9 @@ from qsim_ozaki.bench_gemm import GemmOptions, begin, counts
 from qsim_ozaki.errors import OptionError
 from qsim_ozaki.experiment import Experiment, Line, Trial, Variant
 from qsim_ozaki.moduli import MAX_TARGETS
-from qsim_ozaki.ops import ComplexArray, DenseBlock, HadamardPass, Kind, Op, Step
-from qsim_ozaki.ops import Path as Arithmetic
+from qsim_ozaki.ops import ComplexArray, Kind, Op
+from qsim_ozaki.steps import DenseBlock, HadamardPass, Step
+from qsim_ozaki.steps import Path as Arithmetic
 
 RADIX = 7  # qubits of a Kronecker factor: 128 rows
 PASS_QUBITS = 12  # of one transform: what a tile of every engine holds

@@ -14,7 +14,7 @@ OURS = "qsim_ozaki"
 UNSUPPORTED = "not supported"  # how the note of a peer without such a gate begins
 FAILED = "failed"  # and that of a simulator that raised an error
 WALL_QUBITS = 20  # on a GPU, up to here the host's part counts: wall time, not device events
-SCHEMA = 1  # of the JSON file
+SCHEMA = 2  # of the JSON file
 # 2-norm error above which two states are not the same: rounding is well below, a wrong gate well above
 AGREEMENT = {"double": 1e-9, "single": 1e-3}
 

@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from qsim_ozaki.bench_record import OURS, UNSUPPORTED, WALL_QUBITS, Report, Row, Timing
+from qsim_ozaki.device import Device
 from qsim_ozaki.errors import QsimError
 
 SUMMARY = ("family", "qubits", "precision", "this, ms", "best other, ms", "ratio", "error")
@@ -72,13 +73,14 @@ def time_text(timing: Timing) -> str:
 
 def caption(report: Report) -> str:
     """Hardware, date, method, ceilings."""
-    c = report.ceilings
+    peaks = Device.from_record(report.ceilings)
     memory = report.hardware["memory_bytes"] / 2**30
     cores = "" if report.on_gpu else f", {report.hardware['cores']} cores"
     threads = "" if report.on_gpu else f", {report.threads} threads for every simulator"
     where = f"{report.hardware['processor']}{cores}, {memory:.0f} GiB free{threads}"
-    limits = f"in-place pass {c['bandwidth_bytes_per_s'] / 1e9:.1f} GB/s, FMA {c['fp64_flops_per_s'] / 1e9:.0f} Gflop/s"
-    limits += f" double and {c['fp32_flops_per_s'] / 1e9:.0f} single"
+    double, single = (peaks.rates[precision].flops_per_s / 1e9 for precision in ("double", "single"))
+    limits = f"in-place pass {peaks.memory.bandwidth_bytes_per_s / 1e9:.1f} GB/s, FMA {double:.0f} Gflop/s"
+    limits += f" double and {single:.0f} single"
     return (
         f"{where}; {report.date[:16].replace('T', ' ')}. Median of {report.repeats} runs in turn, ± half their range; "
         f"{GPU_METHOD if report.on_gpu else CPU_METHOD}. Measured peaks: {limits}."
@@ -111,8 +113,9 @@ def model_rows(report: Report) -> list[tuple[str, ...]]:
     On a GPU with the columns of `GPU`.
     """
     rows: list[tuple[str, ...]] = []
+    peaks = Device.from_record(report.ceilings)
     for precision in report.precisions:
-        peak = report.ceilings["fp32_flops_per_s" if precision == "single" else "fp64_flops_per_s"]
+        peak = peaks.rates[precision].flops_per_s
         for row in report.rows:
             ours = row.ours(precision)
             if ours is None or ours.model is None:
@@ -128,7 +131,7 @@ def model_rows(report: Report) -> list[tuple[str, ...]]:
                     f"{model.ratio:.2f}",
                     f"{model.passes:.1f}",
                     f"{model.bytes_per_s / 1e9:.1f}",
-                    _percent(model.bytes_per_s / report.ceilings["bandwidth_bytes_per_s"]),
+                    _percent(model.bytes_per_s / peaks.memory.bandwidth_bytes_per_s),
                     f"{model.flops_per_s / 1e9:.1f}",
                     _percent(model.flops_per_s / peak),
                     str(longest["bound_by"]),

@@ -14,6 +14,7 @@ import sys
 import time
 import warnings
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -24,12 +25,12 @@ from qsim_ozaki.engine import Engine, State, select
 from qsim_ozaki.execute import execute
 from qsim_ozaki.explain import describe, format_qubits, step_qubits
 from qsim_ozaki.instructions import save_statevector
-from qsim_ozaki.ops import Relabel, Step
 from qsim_ozaki.options import BackendOptions
 from qsim_ozaki.peers import PEERS, Job, Peer, UnsupportedError, Vector
 from qsim_ozaki.plan import Plan
 from qsim_ozaki.prepare import Prepared, prepare, request
 from qsim_ozaki.program_plan import ProgramPlan, plan_program
+from qsim_ozaki.steps import Relabel, Step
 
 if TYPE_CHECKING:
     from qiskit import QuantumCircuit
@@ -209,8 +210,7 @@ class Worker:
         """The calibrated record of this package's engine; empty for peers."""
         if not isinstance(self.peer, Ours):
             return {}
-        record = self.peer.device
-        return {name: getattr(record, name) for name in type(record).__slots__}
+        return asdict(self.peer.device)
 
 
 def main(arguments: Sequence[str]) -> None:

@@ -8,11 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from qsim_ozaki import moduli
-from qsim_ozaki.cost import Device
 from qsim_ozaki.cost_blocks import predict_emulated
+from qsim_ozaki.device import Device
 from qsim_ozaki.errors import OptionError
-from qsim_ozaki.explain import format_seconds
-from qsim_ozaki.ops import DenseBlock, Path
+from qsim_ozaki.steps import DenseBlock, Path
+from qsim_ozaki.units import format_seconds
 
 NATIVE_BLOCK_QUBITS = 7  # matrices from this size on make a step of their own: arithmetic hides the pass
 EMULATED_BLOCK_QUBITS = 3  # least that is emulated where that was asked for

@@ -35,7 +35,7 @@ from qsim_ozaki.expressions import (
     bits_equal,
     uint,
 )
-from qsim_ozaki.ops import Assign
+from qsim_ozaki.program import Assign
 
 Resolve = Callable[[Clbit], int]
 

@@ -11,7 +11,8 @@ from typing import TypeAlias
 
 from qsim_ozaki.expressions import Expression
 from qsim_ozaki.op_list import OpList
-from qsim_ozaki.ops import (
+from qsim_ozaki.ops import Op
+from qsim_ozaki.program import (
     ORDERLESS,
     Assign,
     Body,
@@ -24,7 +25,6 @@ from qsim_ozaki.ops import (
     Instruction,
     Iterations,
     Measure,
-    Op,
     Program,
     Reset,
     Save,

@@ -28,7 +28,7 @@ from qiskit.circuit.classical import expr
 
 from qsim_ozaki.classical import Variables, condition
 from qsim_ozaki.expressions import Bits, Constant, Expression, uint
-from qsim_ozaki.ops import (
+from qsim_ozaki.program import (
     Assign,
     Body,
     Branch,

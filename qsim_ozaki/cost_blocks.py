@@ -10,19 +10,13 @@ from bisect import bisect
 from collections.abc import Sequence
 from dataclasses import replace
 
-from qsim_ozaki.cost import (
-    Device,
-    Extent,
-    amplitude_bytes,
-    beside,
-    predict_tile,
-    state_bytes,
-    tile_work,
-    total,
-    touch_seconds,
-)
+from qsim_ozaki.cost import beside, predict_tile, total, touch_seconds
+from qsim_ozaki.device import Device, amplitude_bytes, state_bytes
+from qsim_ozaki.footprint import Extent
 from qsim_ozaki.op_list import OpList
-from qsim_ozaki.ops import Kind, Op, Prediction
+from qsim_ozaki.ops import Kind, Op
+from qsim_ozaki.steps import Prediction
+from qsim_ozaki.work import tile_work
 
 PACKING_SLOWDOWN = 8  # of one thread that writes to new memory, against all in place (EPYC 9004, 2 cores, 2026-11)
 # INT8 operations in the time that residues and CRT of one amplitude and modulus take beyond memory's
@@ -39,7 +33,7 @@ def predict_pass(ops: OpList, extent: Extent, num_qubits: int, precision: str, d
         precision: of the state.
         device: measured or made up.
     """
-    if not device.mixes_per_s or not tile_work(ops).wide:
+    if not device.rates[precision].gate_updates_per_s or not tile_work(ops).wide_matrices:
         return predict_tile(ops, extent, num_qubits, precision, device)
     parts, others = [], []
     for op in ops:
@@ -62,15 +56,15 @@ def predict_matrix(op: Op, extent: Extent, num_qubits: int, precision: str, devi
         precision: of the state.
         device: measured or made up.
     """
-    rate = device.block_fp32_flops_per_s if precision == "single" else device.block_flops_per_s
+    rate = device.rates[precision].dense_flops_per_s
     if not rate:
         made = predict_tile([op], extent, num_qubits, precision, device)
         return replace(made, seconds=made.seconds + packing_seconds(len(op.targets), device))
     share, size = 0.5 ** len(op.controls), amplitude_bytes(precision)
     moved = size * (extent.read + extent.worked) * share
     flops = 8 * extent.worked * share * (1 << len(op.targets))
-    memory = moved / device.bandwidth_bytes_per_s + touch_seconds(extent.fresh_bytes, device)
-    seconds = beside(memory, flops / rate, device.block_overlap) + device.launch_seconds
+    memory = moved / device.memory.bandwidth_bytes_per_s + touch_seconds(extent.fresh_bytes, device)
+    seconds = beside(memory, flops / rate, device.dense_overlap) + device.launch_seconds
     if precision == "double" and _measured_size(len(op.targets), device) <= len(op.targets):
         seconds = _measured_seconds(len(op.targets), 0, extent.worked * share, device)
     bound = "arithmetic" if flops / rate > memory else "memory"
@@ -97,20 +91,22 @@ def predict_emulated(
         device: measured or made up.
     """
     amps, size = worked * 0.5 ** len(op.controls), 1 << len(op.targets)
-    arithmetic = num_moduli * (4 * size + CONVERSION_OPS) * amps / (device.int8_ops_per_s or device.fp64_flops_per_s)
+    arithmetic = (
+        num_moduli * (4 * size + CONVERSION_OPS) * amps / (device.int8_ops_per_s or device.rates["double"].flops_per_s)
+    )
     moved = (2 * amplitude_bytes(precision) + 8 * num_moduli) * amps
-    memory = moved / device.bandwidth_bytes_per_s
+    memory = moved / device.memory.bandwidth_bytes_per_s
     passes = moved / (2 * state_bytes(num_qubits, precision))
     bound = "INT8" if arithmetic > memory else "memory"
     seconds = memory + arithmetic + device.launch_seconds
-    if device.blocks:
+    if device.dense_times:
         seconds = _measured_seconds(len(op.targets), num_moduli, amps, device)
     return Prediction(seconds, moved, 8 * size * amps, passes, bound)
 
 
 def _measured_size(num_targets: int, device: Device) -> float:
     """The largest measured matrix that is not larger, else the least that there is."""
-    sizes = {row[0] for row in device.blocks}
+    sizes = {row.matrix_qubits for row in device.dense_times}
     return max((size for size in sizes if size <= num_targets), default=min(sizes, default=math.inf))
 
 
@@ -121,12 +117,13 @@ def _measured_seconds(num_targets: int, num_moduli: int, amps: float, device: De
     launches and the host bound it.
     """
     size, seconds = int(_measured_size(num_targets, device)), {}
-    rows = [row for row in device.blocks if row[0] == size and (row[1] > 0) == (num_moduli > 0)]
-    for moduli in sorted({row[1] for row in rows}):
-        points = [(2.0 ** row[2], row[3]) for row in rows if row[1] == moduli]
+    rows = [row for row in device.dense_times if row.matrix_qubits == size and (row.num_moduli > 0) == (num_moduli > 0)]
+    for moduli in sorted({row.num_moduli for row in rows}):
+        points = [(2.0**row.state_qubits, row.seconds) for row in rows if row.num_moduli == moduli]
         seconds[moduli] = max(_line(points, amps), min(point[1] for point in points))
     measured = _line([*seconds.items()], num_moduli) if num_moduli else seconds[0]
-    column_seconds = 4 * num_moduli / device.int8_ops_per_s if num_moduli else 8 / device.block_flops_per_s
+    native_rate = device.rates["double"].dense_flops_per_s
+    column_seconds = 4 * num_moduli / device.int8_ops_per_s if num_moduli else 8 / native_rate
     return max(measured, 0.0) + column_seconds * max((1 << num_targets) - (1 << size), 0) * amps
 
 
@@ -139,4 +136,4 @@ def _line(points: Sequence[tuple[float, float]], at: float) -> float:
 
 def packing_seconds(num_targets: int, device: Device) -> float:
     """What bringing a matrix into the kernels' order costs: one thread writes it to new memory."""
-    return PACKING_SLOWDOWN * amplitude_bytes("double") * 4.0**num_targets / device.bandwidth_bytes_per_s
+    return PACKING_SLOWDOWN * amplitude_bytes("double") * 4.0**num_targets / device.memory.bandwidth_bytes_per_s

@@ -15,14 +15,15 @@ from numpy.typing import NDArray
 
 import qsim_ozaki._cpu as _cpu
 from qsim_ozaki import cpu_calibrate, ozaki
-from qsim_ozaki.cost import Device, amplitude_bytes
 from qsim_ozaki.cpu_program import tile_program
+from qsim_ozaki.device import Device, amplitude_bytes
 from qsim_ozaki.engine import ColumnChecks, StackWork, State, available_threads, collapse_masks
 from qsim_ozaki.errors import CapacityError
-from qsim_ozaki.explain import too_wide
 from qsim_ozaki.op_list import OpList
-from qsim_ozaki.ops import EMPTY, DenseBlock, HadamardPass, Kind, Op, Path, Prepare, Step, TilePass
+from qsim_ozaki.ops import EMPTY, Kind, Op
 from qsim_ozaki.pauli import string_values
+from qsim_ozaki.steps import DenseBlock, HadamardPass, Path, Prepare, Step, TilePass
+from qsim_ozaki.units import too_wide
 
 Qubits: TypeAlias = tuple[int, ...]
 

@@ -19,8 +19,8 @@ import numpy as np
 import platformdirs
 
 import qsim_ozaki._cpu as _cpu
-from qsim_ozaki.cost import PAGE_BYTES, Device
 from qsim_ozaki.cpu_program import tile_program
+from qsim_ozaki.device import PAGE_BYTES, Device, MemoryRates, Rates
 from qsim_ozaki.ops import Kind, Op
 
 STATE_QUBITS = 22  # 64 MiB: beyond a core's caches, small enough to be quick
@@ -52,21 +52,30 @@ def _measured(threads: int) -> dict[str, float]:
 
 def cpu_device(threads: int, memory_bytes: int) -> Device:
     """The record of this machine for ``threads`` threads; `memory_bytes` is what a state may take."""
-    rates = _measured(threads)
+    memory, rates = _device_rates(threads)
     return Device(
         name=processor(),
         memory_bytes=memory_bytes,
-        bandwidth_bytes_per_s=rates["bandwidth_bytes_per_s"],
-        fp64_flops_per_s=rates["fp64_flops_per_s"],
-        fp32_flops_per_s=rates["fp32_flops_per_s"],
+        memory=memory,
+        rates=rates,
         int8_ops_per_s=0,
-        cache_bandwidth_bytes_per_s=rates["cache_bandwidth_bytes_per_s"],
-        launch_seconds=rates["launch_seconds"],
+        launch_seconds=_measured(threads)["launch_seconds"],
         tile_qubits=tile_qubits(),
         line_qubits=LINE_QUBITS,
-        fill_bytes_per_s=rates["fill_bytes_per_s"],
-        touch_bytes_per_s=rates["touch_bytes_per_s"],
     )
+
+
+@cache
+def _device_rates(threads: int) -> tuple[MemoryRates, dict[str, Rates]]:
+    """The measured rates as a `Device` holds them."""
+    measured = _measured(threads)
+    memory = MemoryRates(
+        bandwidth_bytes_per_s=measured["bandwidth_bytes_per_s"],
+        cache_bandwidth_bytes_per_s=measured["cache_bandwidth_bytes_per_s"],
+        fill_bytes_per_s=measured["fill_bytes_per_s"],
+        first_touch_bytes_per_s=measured["first_touch_bytes_per_s"],
+    )
+    return memory, {precision: Rates(measured[f"{precision}_flops_per_s"]) for precision in ("double", "single")}
 
 
 def tile_qubits() -> int:
@@ -154,14 +163,15 @@ def _flops_per_s(precision: str, threads: int) -> float:
     return float(20 * 32 * 2**ARITHMETIC_QUBITS / _extra_seconds(_dense(20), precision, threads))
 
 
+# Name in the file: its measurement. A file of a version with other names is measured anew.
 RATES: dict[str, Callable[[int], float]] = {
     "fill_bytes_per_s": lambda threads: _prepare_bytes_per_s(FILL_QUBITS, 0, threads),
-    "touch_bytes_per_s": lambda threads: _prepare_bytes_per_s(STATE_QUBITS, PAGE_QUBITS, threads),
+    "first_touch_bytes_per_s": lambda threads: _prepare_bytes_per_s(STATE_QUBITS, PAGE_QUBITS, threads),
     "bandwidth_bytes_per_s": lambda threads: (
         32 * 2.0**STATE_QUBITS / _best_seconds(STATE_QUBITS, [], "double", threads)
     ),
-    "fp64_flops_per_s": lambda threads: _flops_per_s("double", threads),
-    "fp32_flops_per_s": lambda threads: _flops_per_s("single", threads),
+    "double_flops_per_s": lambda threads: _flops_per_s("double", threads),
+    "single_flops_per_s": lambda threads: _flops_per_s("single", threads),
     "cache_bandwidth_bytes_per_s": lambda threads: (
         4 * SWEEPS_PER_LAYER * 32 * 2.0**ARITHMETIC_QUBITS / _extra_seconds(_rotations(4), "double", threads)
     ),

@@ -16,18 +16,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qsim_ozaki import cuda_calibrate, cuda_dense, cuda_measure, cuda_pauli, jit
-from qsim_ozaki.cost import Device, amplitude_bytes
 from qsim_ozaki.cuda_dense import opaque
 from qsim_ozaki.cuda_layout import SHAPES, Tile
 from qsim_ozaki.cuda_ozaki import EmulatedBlock
 from qsim_ozaki.cuda_product import product_launch
 from qsim_ozaki.cuda_stack import MAX_STACK_QUBITS, THREADS, split_rows, stack_tables
 from qsim_ozaki.cuda_tiles import INSTANCES, REPEAT_QUBITS, Compiler, tile_launch
+from qsim_ozaki.device import Device, amplitude_bytes
 from qsim_ozaki.engine import ColumnChecks, StackWork, State, available_threads, collapse_masks
 from qsim_ozaki.errors import CapacityError, EngineError
 from qsim_ozaki.op_list import OpList
-from qsim_ozaki.ops import EMPTY, ComplexArray, DenseBlock, HadamardPass, Kind, Op, Path, Prepare, Step, TilePass
+from qsim_ozaki.ops import EMPTY, ComplexArray, Kind, Op
 from qsim_ozaki.pauli import string_values
+from qsim_ozaki.steps import DenseBlock, HadamardPass, Path, Prepare, Step, TilePass
 
 DTYPES: dict[str, type[np.complexfloating]] = {"double": np.complex128, "single": np.complex64}
 POOLED_BYTES = 64 << 20  # larger states come straight from the driver and go straight back

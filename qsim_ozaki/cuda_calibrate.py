@@ -16,12 +16,14 @@ import numpy as np
 
 from qsim_ozaki import jit
 from qsim_ozaki.calibrate_ops import NOTHING, fourier, mixing_layers, rotations
-from qsim_ozaki.cost import Device, tile_work
 from qsim_ozaki.cuda_layout import SHAPES
 from qsim_ozaki.cuda_ozaki_pipeline import pipeline
 from qsim_ozaki.cuda_ozaki_tables import ROW_BITS
 from qsim_ozaki.cuda_tiles import INSTANCES, REPEAT_QUBITS
-from qsim_ozaki.ops import DenseBlock, Kind, Op, Path, Prepare, Step, TilePass
+from qsim_ozaki.device import Abilities, DenseTime, Device, MemoryRates, Rates
+from qsim_ozaki.ops import Kind, Op
+from qsim_ozaki.steps import DenseBlock, Path, Prepare, Step, TilePass
+from qsim_ozaki.work import tile_work
 
 LARGE_BYTES = 1 << 30  # several times any L2
 ROTATION_LAYERS, SWEEPS_PER_LAYER = 8, 4  # on 12 tile qubits: three rotations to a sweep, as the cost model counts
@@ -40,32 +42,42 @@ MEASURED_QUBITS, MEASURED_MODULI, MEASURED_WIDTHS = (8, 9, 10, 11), (0, 9, 16), 
 SUSTAINED = {"double": 0.65, "single": 0.91}
 BATCH = 8  # steps between two events: the first launch waits for the host, which would count as device time
 KNOWN: dict[str, dict[str, Any]] = {}  # to this process: a home that cannot be written costs it one measurement
-PASS_RATES = {  # names of the rates of each precision
-    "double": ("fp64_flops_per_s", "mixes_per_s", "block_flops_per_s"),
-    "single": ("fp32_flops_per_s", "mixes_fp32_per_s", "block_fp32_flops_per_s"),
+PASS_RATES = {  # names in the file of the rates of each precision
+    "double": ("double_flops_per_s", "double_gate_updates_per_s", "double_dense_flops_per_s"),
+    "single": ("single_flops_per_s", "single_gate_updates_per_s", "single_dense_flops_per_s"),
 }
-FIELDS = {
+MEMORY_RATES = ("bandwidth_bytes_per_s", "cache_bandwidth_bytes_per_s", "fill_bytes_per_s")
+FIELDS = {  # of the file; one of a version with other names is measured anew
     *PASS_RATES["double"],
     *PASS_RATES["single"],
-    *("bandwidth_bytes_per_s", "cache_bandwidth_bytes_per_s", "int8_ops_per_s"),
-    *("launch_seconds", "mix_seconds", "fill_bytes_per_s", "blocks"),
+    *MEMORY_RATES,
+    *("int8_ops_per_s", "launch_seconds", "min_gate_seconds", "dense_times"),
 }
 
 
 def cuda_device(engine: Any) -> Device:
     """The record of the engine's GPU: rates from the cache file, or measured now; free memory as it is."""
+    measured = _rates(engine)
     return Device(
         name=engine.device_name,
         memory_bytes=engine.free_bytes(),
         tile_qubits=SHAPES["double"].tile_qubits,
         line_qubits=SHAPES["double"].line_qubits,
-        overlap=OVERLAP,
-        block_overlap=BLOCK_OVERLAP,
-        interpreted_qubits=REPEAT_QUBITS,
-        splits_pairs=True,
-        moves_qubits=True,
-        skips_zeros=True,
-        **_rates(engine),
+        tile_overlap=OVERLAP,
+        dense_overlap=BLOCK_OVERLAP,
+        min_compiled_qubits=REPEAT_QUBITS,
+        abilities=Abilities(splits_two_qubit_gates=True, moves_qubits=True, skips_zeros=True),
+        memory=MemoryRates(**{name: measured[name] for name in MEMORY_RATES}),
+        rates={
+            precision: Rates(
+                flops_per_s=measured[flops], gate_updates_per_s=measured[gates], dense_flops_per_s=measured[dense]
+            )
+            for precision, (flops, gates, dense) in PASS_RATES.items()
+        },
+        int8_ops_per_s=measured["int8_ops_per_s"],
+        launch_seconds=measured["launch_seconds"],
+        min_gate_seconds=measured["min_gate_seconds"],
+        dense_times=tuple(DenseTime(*row) for row in measured["dense_times"]),
     )
 
 
@@ -100,8 +112,8 @@ def measure(engine: Any) -> dict[str, Any]:
     of_mixes = step_seconds(engine, tiny, mixing) - step_seconds(engine, tiny, nothing)
     return rates | {
         "int8_ops_per_s": int8_rate(engine),
-        "mix_seconds": max(of_mixes, 0.0) / tile_work(mixing.ops).mixes,
-        "blocks": block_times(engine, qubits),
+        "min_gate_seconds": max(of_mixes, 0.0) / tile_work(mixing.ops).gate_updates,
+        "dense_times": block_times(engine, qubits),
         "launch_seconds": seconds_in_turn(engine, [partial(engine.run_step, tiny, nothing)], QUICK_REPEATS)[0],
     }
 
@@ -119,7 +131,7 @@ def _pass_rates(engine: Any, qubits: int) -> dict[str, float]:
         mixed = max(mixed - (1 - OVERLAP) * empty, 1e-9)
         multiplied = max(step_seconds(engine, state, block) - (1 - BLOCK_OVERLAP) * empty, 1e-9)
         found[flops] = tile_work(turns).flops * amps / turned
-        found[mixes] = SUSTAINED[precision] * tile_work(mixing).mixes * amps / mixed
+        found[mixes] = SUSTAINED[precision] * tile_work(mixing).gate_updates * amps / mixed
         found[block_flops] = (8 << BLOCK_QUBITS) * amps / multiplied
         if precision == "double":
             filling = step_seconds(engine, state, Prepare(np.full((qubits, 2), 0.5**0.5, complex)))

@@ -27,8 +27,8 @@ from qsim_ozaki.cpu import available_memory_bytes
 from qsim_ozaki.cpu_calibrate import processor
 from qsim_ozaki.engine import ENGINES, available_threads
 from qsim_ozaki.errors import QsimError
-from qsim_ozaki.explain import format_bytes
 from qsim_ozaki.gradient import expectation_gradient
+from qsim_ozaki.units import format_bytes
 
 OK, ABSENT, FAILED = "ok", "absent", "failed"
 TOLERANCE = {"double": 1e-13, "single": 1e-5}

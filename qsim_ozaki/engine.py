@@ -14,9 +14,10 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from qsim_ozaki.cost import Device
+from qsim_ozaki.device import Device
 from qsim_ozaki.errors import EngineError
-from qsim_ozaki.ops import Op, Step
+from qsim_ozaki.ops import Op
+from qsim_ozaki.steps import Step
 
 
 @dataclass(slots=True)

@@ -20,11 +20,11 @@ from qsim_ozaki.engine import Engine
 from qsim_ozaki.evaluate import Evaluator, make_evaluator
 from qsim_ozaki.gates import GATES, row_op
 from qsim_ozaki.observables import labelled
-from qsim_ozaki.ops import Relabel
 from qsim_ozaki.pauli import Observable, SampledMeans, commuting_groups
 from qsim_ozaki.plan import plan
 from qsim_ozaki.prepare import plan_options
 from qsim_ozaki.stack import num_threads
+from qsim_ozaki.steps import Relabel
 
 Real = NDArray[np.float64]
 

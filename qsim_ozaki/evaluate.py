@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from qiskit import QuantumCircuit
 
 from qsim_ozaki.code import Code, Segment
-from qsim_ozaki.cost import Device
+from qsim_ozaki.device import Device
 from qsim_ozaki.engine import Engine
 from qsim_ozaki.errors import MixedStateError
 from qsim_ozaki.execute import execute
@@ -24,9 +24,10 @@ from qsim_ozaki.link import link
 from qsim_ozaki.lower import lower
 from qsim_ozaki.observables import Frame
 from qsim_ozaki.op_list import OpList
-from qsim_ozaki.ops import Initialize, Measure, Op, Program, Save
+from qsim_ozaki.ops import Op
 from qsim_ozaki.pauli import Masks, Observable, expectations, weighted
 from qsim_ozaki.plan import PlanOptions
+from qsim_ozaki.program import Initialize, Measure, Program, Save
 from qsim_ozaki.readout import Request
 from qsim_ozaki.stack import is_stackable, pieces, run_stack, stack_program
 from qsim_ozaki.template import Template, Values, make_template

@@ -15,34 +15,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qsim_ozaki import sampling
+from qsim_ozaki.classical_values import Memory, assign, evaluate, forget, with_bit
 from qsim_ozaki.code import Code, CodeItem, Dispatch, Jump, Segment
 from qsim_ozaki.engine import ColumnChecks, Engine, State
 from qsim_ozaki.errors import CapacityError, EngineError, LoweringError, OptionError, ProgramError
-from qsim_ozaki.expressions import Memory, assign, evaluate, forget, with_bit
 from qsim_ozaki.history import Cursor, Leaves
-from qsim_ozaki.ops import (
-    Assign,
-    DenseBlock,
-    Forget,
-    HadamardPass,
-    Initialize,
-    Kind,
-    Measure,
-    Op,
-    Path,
-    Prepare,
-    Relabel,
-    Reset,
-    Save,
-    Stack,
-    Step,
-    TilePass,
-)
+from qsim_ozaki.ops import Kind, Op
 from qsim_ozaki.placement import initialize_op, loaded, saved_order
 from qsim_ozaki.plan import Plan, PlanOptions
 from qsim_ozaki.plan_cache import PLANS
+from qsim_ozaki.program import Assign, Forget, Initialize, Measure, Reset, Save
 from qsim_ozaki.readout import NEGLIGIBLE, Request, exact_end, sampled_end, shown
 from qsim_ozaki.saving import WHOLE_STATES, Result, Savings, as_dict, read
+from qsim_ozaki.steps import DenseBlock, HadamardPass, Path, Prepare, Relabel, Stack, Step, TilePass
 from qsim_ozaki.vectors import Vector, with_factor, with_idle_qubits
 
 MAX_ROUNDS = 100_000  # of all while loops of one history: a loop without end stops in seconds where rounds are short

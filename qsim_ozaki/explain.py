@@ -6,13 +6,13 @@ In: steps with predictions. Out: a table. It decides nothing.
 from __future__ import annotations
 
 import html
-import math
 from collections import Counter
 from collections.abc import Sequence
 
-from qsim_ozaki.cost import Device, max_qubits, state_bytes
+from qsim_ozaki.device import Device
 from qsim_ozaki.op_list import OpList
-from qsim_ozaki.ops import DenseBlock, HadamardPass, Prediction, Prepare, Relabel, Stack, Step, TilePass
+from qsim_ozaki.steps import DenseBlock, HadamardPass, Prediction, Prepare, Relabel, Stack, Step, TilePass
+from qsim_ozaki.units import format_bytes, format_seconds
 
 HEADER = ("step", "what", "qubits", "path", "passes", "moved", "time", "bound", "why")
 
@@ -118,37 +118,3 @@ def format_qubits(qubits: Sequence[int]) -> str:
             parts.append(str(start) if start == previous else f"{start}-{previous}")
         start = previous = q
     return ",".join(parts) or "-"
-
-
-def format_bytes(count: float) -> str:
-    """Bytes with a binary unit, or as a power of two where there is none in use."""
-    if count >= 1 << 70:
-        return f"2^{math.log2(count):.0f} B"
-    for unit in ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"):
-        if count < 1024 or unit == "EiB":
-            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
-        count /= 1024
-    raise AssertionError
-
-
-def short_bytes(count: float) -> str:
-    """The same without a decimal that says nothing: 16 GiB."""
-    return format_bytes(count).replace(".0 ", " ")
-
-
-def too_wide(num_qubits: int, precision: str, device_name: str, memory_bytes: int) -> str:
-    """What a state would need, what there is, and what would fit."""
-    most = {each: max_qubits(memory_bytes, each) for each in (precision, "single")}
-    single = f", or precision='single' (up to {most['single']} qubits)" if precision == "double" else ""
-    return (
-        f"{num_qubits} qubits need {short_bytes(state_bytes(num_qubits, precision))} in {precision} precision; "
-        f"{device_name} has {short_bytes(memory_bytes)} available. Use at most {most[precision]} qubits{single}."
-    )
-
-
-def format_seconds(seconds: float) -> str:
-    """Seconds with a fitting unit."""
-    for scale, unit in ((1, "s"), (1e-3, "ms"), (1e-6, "us")):
-        if seconds >= scale:
-            return f"{seconds / scale:.3g} {unit}"
-    return "0" if not seconds else f"{seconds * 1e9:.3g} ns"

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from qsim_ozaki.op_list import OpList
-from qsim_ozaki.ops import Op, Prepare
+from qsim_ozaki.ops import Op
+from qsim_ozaki.steps import Prepare
 
 
 def fuse(ops: Iterable[Op], num_qubits: int, max_fused_qubits: int = 2) -> OpList:

@@ -16,14 +16,14 @@ from qiskit import QuantumCircuit
 
 from qsim_ozaki import engine as engines
 from qsim_ozaki.bindings import parameter_rows
-from qsim_ozaki.cost import state_bytes
+from qsim_ozaki.device import state_bytes
 from qsim_ozaki.errors import CapacityError, LoweringError
 from qsim_ozaki.evaluate import Evaluator, make_evaluator
-from qsim_ozaki.explain import format_bytes
 from qsim_ozaki.observables import labelled
 from qsim_ozaki.pauli import Observable, applied, expectations
 from qsim_ozaki.plan import PlanOptions
 from qsim_ozaki.stack import num_threads, stack_program
+from qsim_ozaki.units import format_bytes
 
 TILE_QUBITS = 12  # of a wide state: both tiles, real and imaginary parts apart, take 128 KiB
 LINE = 0b111  # qubits always in the tile: 128 bytes of amplitudes side by side

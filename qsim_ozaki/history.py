@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from qsim_ozaki import sampling
+from qsim_ozaki.classical_values import Memory
 from qsim_ozaki.engine import State
-from qsim_ozaki.expressions import Memory
 from qsim_ozaki.sampling import Outcomes
 
 MEMORY_ORDER_KEY = 2**32 - 1  # the stream that shuffles shots; forks use smaller words

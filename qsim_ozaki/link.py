@@ -11,14 +11,14 @@ from dataclasses import dataclass, field, replace
 from qsim_ozaki.code import Code, CodeItem, Jump, Segment, Writer
 from qsim_ozaki.errors import LoweringError, OptionError
 from qsim_ozaki.op_list import OpList
-from qsim_ozaki.ops import (
+from qsim_ozaki.ops import Op
+from qsim_ozaki.program import (
     Body,
     Branch,
     Initialize,
     Instruction,
     Iterations,
     Measure,
-    Op,
     Program,
     Reset,
     Save,

@@ -33,7 +33,8 @@ from qsim_ozaki.errors import LoweringError
 from qsim_ozaki.expand import phase_ops, unitary_ops
 from qsim_ozaki.gates import ANY, GATES, ROWS, GateRow, Values, row_op
 from qsim_ozaki.op_list import KIND_NUMBERS, OpList
-from qsim_ozaki.ops import Initialize, Instruction, Kind, Measure, Op, Program, Reset
+from qsim_ozaki.ops import Kind, Op
+from qsim_ozaki.program import Initialize, Instruction, Measure, Program, Reset
 from qsim_ozaki.saves import save_of, set_of, unit_vector
 from qsim_ozaki.site import Site, numbers
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from qsim_ozaki.cost import Footprint
+from qsim_ozaki.footprint import Footprint
 from qsim_ozaki.late import LateQubits
 from qsim_ozaki.op_list import OpList
 from qsim_ozaki.passes import Passes, TileSearch

@@ -11,10 +11,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from qsim_ozaki.choose import Asked, dense_block, least_block_qubits
-from qsim_ozaki.cost import Device, Footprint, state_bytes
 from qsim_ozaki.cost_blocks import predict_matrix, predict_pass
+from qsim_ozaki.device import Device, state_bytes
+from qsim_ozaki.footprint import Footprint
 from qsim_ozaki.op_list import OpList
-from qsim_ozaki.ops import DenseBlock, HadamardPass, Op, Path, Prediction, Step, TilePass
+from qsim_ozaki.ops import Op
+from qsim_ozaki.steps import DenseBlock, HadamardPass, Path, Prediction, Step, TilePass
 
 VECTOR_QUBITS = 2  # lowest qubits that a block works on whatever its targets: their amplitudes share a vector register
 FEW = 3  # passes of a part, of which one may be saved where its first tile may hold more: else the search is not repaid
@@ -87,7 +89,7 @@ class TileSearch:
         self.size = min(max(device.tile_for(precision), self.line + 1), num_qubits)
         least = least_block_qubits(rules.asked.arithmetic)
         large = any(part.native.large_matrices(least) for part in ops)
-        self.moves = device.moves_qubits and not large and not rules.stay
+        self.moves = device.abilities.moves_qubits and not large and not rules.stay
 
     def first(self) -> After:
         """What passes that come first follow."""
@@ -103,7 +105,7 @@ class TileSearch:
         """
         live |= part.native.mixed_mask()
         state = state_bytes(live.bit_count(), self.rules.asked.precision)
-        seconds = self.effort * 2 * state / self.rules.device.bandwidth_bytes_per_s
+        seconds = self.effort * 2 * state / self.rules.device.memory.bandwidth_bytes_per_s
         find = part.native.search_tiles
         if not self.moves:
             after = self.first()

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from qsim_ozaki.ops import Initialize, Kind, Op, Save
+from qsim_ozaki.ops import Kind, Op
+from qsim_ozaki.program import Initialize, Save
 from qsim_ozaki.vectors import unitary_with_first_column
 
 MAX_PREPARED_QUBITS = 5  # a 32 x 32 unitary is still one pass; wider vectors are written by the host

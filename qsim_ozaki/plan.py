@@ -11,16 +11,20 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from qsim_ozaki.choose import Asked
-from qsim_ozaki.cost import Device, Footprint, predict_prepare, state_bytes, total
+from qsim_ozaki.cost import predict_prepare, total
+from qsim_ozaki.device import Device, state_bytes
 from qsim_ozaki.errors import CapacityError
-from qsim_ozaki.explain import explain_html, explain_steps, too_wide
+from qsim_ozaki.explain import explain_html, explain_steps
+from qsim_ozaki.footprint import Footprint
 from qsim_ozaki.fuse import absorb_product, fuse, relabel_swaps
 from qsim_ozaki.late import LateQubits
 from qsim_ozaki.op_list import OpList
-from qsim_ozaki.ops import Kind, Op, Prediction, Prepare, Relabel, Step, TilePass
+from qsim_ozaki.ops import Kind, Op
 from qsim_ozaki.pairs import split_pairs
 from qsim_ozaki.parts import LEAST_EARLY, cheapest
 from qsim_ozaki.passes import Passes, PassRules, TileSearch
+from qsim_ozaki.steps import Prediction, Prepare, Relabel, Step, TilePass
+from qsim_ozaki.units import too_wide
 
 SWAP_PERMUTATION = (0, 2, 1, 3)
 SECONDS_PER_OP = 2e-6  # of planning once more (EPYC 9004, 2026-11)
@@ -149,7 +153,7 @@ def prepare(
     starts = []
     for start in _starts(fused, num_qubits, device, options):
         left = start.ops
-        if device.splits_pairs and left.native.large_matrices(2):
+        if device.abilities.splits_two_qubit_gates and left.native.large_matrices(2):
             left = OpList.of(split_pairs(left, num_qubits))
         if moved:
             left = OpList.of([*left, *moved])
@@ -191,7 +195,7 @@ def _starts(ops: OpList, num_qubits: int, device: Device, options: PlanOptions) 
     starts = []
     for basis_states_only in (False, True):
         prepare, left, live, ones = absorb_product(ops, num_qubits, basis_states_only)
-        used = Footprint(num_qubits, options.precision, live, ones, live.bit_count(), 0, device.skips_zeros)
+        used = Footprint(num_qubits, options.precision, live, ones, live.bit_count(), 0, device.abilities.skips_zeros)
         fresh = used.extent(0).fresh_bytes
         prediction = predict_prepare(num_qubits, live.bit_count(), options.precision, device, fresh)
         starts.append(Start(replace(prepare, prediction=prediction, reason="one write of a product state"), left, used))
@@ -240,7 +244,8 @@ def _search(
 def _way(start: Start, parts: Sequence[OpList], passes: Passes, device: Device) -> _Way:
     """``start`` and ``passes`` over ``parts``."""
     prepare = start.prepare
-    if prepare and device.skips_zeros and not start.used.live | start.used.ones and _need_no_zeros(passes.steps):
+    from_zero = device.abilities.skips_zeros and not start.used.live | start.used.ones
+    if prepare and from_zero and _need_no_zeros(passes.steps):
         prediction = Prediction(device.launch_seconds, bound_by="launch")
         prepare = replace(
             prepare, prediction=prediction, reason="one amplitude, others when a pass comes to them", alone=True

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from qsim_ozaki.cost import Device
+from qsim_ozaki.device import Device
 from qsim_ozaki.kept import Kept
 from qsim_ozaki.op_list import OpList
 from qsim_ozaki.ops import Op

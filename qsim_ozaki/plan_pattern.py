@@ -10,11 +10,12 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from qsim_ozaki.choose import least_block_qubits
-from qsim_ozaki.cost import Device
+from qsim_ozaki.device import Device
 from qsim_ozaki.kept import Kept
 from qsim_ozaki.op_list import OpList
-from qsim_ozaki.ops import Op, Prepare, Step, TilePass
+from qsim_ozaki.ops import Op
 from qsim_ozaki.plan import Plan, PlanOptions, Start, Task, decide, prepare
+from qsim_ozaki.steps import Prepare, Step, TilePass
 
 MAX_PATTERNS = 64
 MAX_KEPT_BYTES = 32 << 20  # of their keys; the plans themselves hold about as much again

@@ -16,19 +16,19 @@ from qiskit.quantum_info import DensityMatrix, Statevector
 from qiskit.result.models import ExperimentResult, ExperimentResultData
 
 from qsim_ozaki.code import Code, Jump, Segment
-from qsim_ozaki.cost import Device, state_bytes
+from qsim_ozaki.device import Device, state_bytes
 from qsim_ozaki.errors import CapacityError, LoweringError, OptionError
 from qsim_ozaki.execute import Execution
-from qsim_ozaki.explain import format_bytes, short_bytes, too_wide
 from qsim_ozaki.instructions import SAVES
 from qsim_ozaki.link import check_saves, link
 from qsim_ozaki.lower import LABEL_GATES, lower
-from qsim_ozaki.ops import Initialize, Program, Reset, Save
 from qsim_ozaki.plan import PlanOptions
+from qsim_ozaki.program import Initialize, Program, Reset, Save
 from qsim_ozaki.readout import Request
 from qsim_ozaki.result import DrawnData
 from qsim_ozaki.sampling import Drawn
 from qsim_ozaki.saving import saved_bytes
+from qsim_ozaki.units import format_bytes, short_bytes, too_wide
 
 ENDINGS = {*SAVES, "measure", "barrier"}  # what may follow a saved final state
 MAX_MEMORY_SHOTS = 1 << 30

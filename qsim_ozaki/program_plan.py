@@ -10,13 +10,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from qsim_ozaki.code import Code, CodeItem, Segment
-from qsim_ozaki.cost import Device, predict_stack, state_bytes, total
+from qsim_ozaki.cost import predict_stack, total
+from qsim_ozaki.device import Device, state_bytes
 from qsim_ozaki.op_list import OpList
-from qsim_ozaki.ops import Initialize, Measure, Op, Prediction, Reset, Save, Stack, Step
+from qsim_ozaki.ops import Op
 from qsim_ozaki.placement import initialize_op, loaded, saved_order
 from qsim_ozaki.plan import Plan, PlanOptions
 from qsim_ozaki.plan_cache import PLANS
+from qsim_ozaki.program import Initialize, Measure, Reset, Save
 from qsim_ozaki.saving import WHOLE_STATES
+from qsim_ozaki.steps import Prediction, Stack, Step
 
 
 @dataclass(frozen=True, slots=True, eq=False)

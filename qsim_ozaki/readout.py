@@ -12,7 +12,7 @@ import numpy as np
 
 from qsim_ozaki import sampling
 from qsim_ozaki.code import Code
-from qsim_ozaki.cost import Device
+from qsim_ozaki.device import Device
 from qsim_ozaki.engine import Engine, State
 from qsim_ozaki.errors import OptionError
 from qsim_ozaki.history import Cursor, Leaf, Leaves

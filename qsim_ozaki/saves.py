@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from qiskit.circuit import Operation
 
 from qsim_ozaki.instructions import FORMS, SAVES
-from qsim_ozaki.ops import Initialize, Save
+from qsim_ozaki.program import Initialize, Save
 from qsim_ozaki.site import Site
 
 NORM_TOLERANCE = 1e-8  # of an initial vector; Qiskit's own tolerance for matrices

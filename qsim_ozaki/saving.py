@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from qsim_ozaki.cost import amplitude_bytes
+from qsim_ozaki.device import amplitude_bytes
 from qsim_ozaki.engine import Engine, State
 from qsim_ozaki.errors import OptionError
 from qsim_ozaki.history import Record
-from qsim_ozaki.ops import Save
 from qsim_ozaki.pauli import mean_and_variance, placed, still, weighted
+from qsim_ozaki.program import Save
 from qsim_ozaki.vectors import Vector, reduced_density_matrix, with_idle_qubits
 
 ZERO = 1e-15  # entries of a dict below this are the rounding of a zero

@@ -18,7 +18,7 @@ import qsim_ozaki._cpu as _cpu
 from qsim_ozaki.code import Code, Segment
 from qsim_ozaki.engine import available_threads
 from qsim_ozaki.op_list import OpList
-from qsim_ozaki.ops import Save
+from qsim_ozaki.program import Save
 from qsim_ozaki.sampling import Drawn, seed_words
 
 MAX_STACK_QUBITS: int = _cpu.STACK_TILE  # one state stays in a second-level cache

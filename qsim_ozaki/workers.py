@@ -18,7 +18,7 @@ from qiskit.result.models import ExperimentResult
 
 from qsim_ozaki import engine as engines
 from qsim_ozaki.batch import Setting, Unit, run_units
-from qsim_ozaki.cost import Device
+from qsim_ozaki.device import Device
 from qsim_ozaki.engine import Engine
 from qsim_ozaki.errors import CancelledError
 from qsim_ozaki.stack import num_threads

@@ -14,7 +14,8 @@ from verify import verify
 
 from qsim_ozaki.lower import lower
 from qsim_ozaki.op_list import OpList
-from qsim_ozaki.ops import Branch, Initialize, Op, Reset
+from qsim_ozaki.ops import Op
+from qsim_ozaki.program import Branch, Initialize, Reset
 
 QISKIT_ROUNDING = 64  # gates in which Qiskit's own definition of one gate may round, and its matrix does
 

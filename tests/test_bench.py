@@ -4,12 +4,13 @@ import json
 import os
 import re
 import signal
-from dataclasses import replace
+from dataclasses import asdict, replace
 from io import StringIO
 from pathlib import Path
 
 import numpy as np
 import pytest
+from devices import DEVICE, with_memory
 from qiskit.quantum_info import Statevector
 from rich.console import Console
 
@@ -20,6 +21,7 @@ from qsim_ozaki.bench_record import OURS, Model, Report, Row, Timing
 from qsim_ozaki.bench_worker import Ours, TimedEngine, Worker, difference
 from qsim_ozaki.circuits import FAMILIES as CIRCUITS
 from qsim_ozaki.circuits import build
+from qsim_ozaki.device import Device, Rates
 from qsim_ozaki.engine import select
 from qsim_ozaki.errors import OptionError, QsimError
 from qsim_ozaki.peers import PEERS, UnsupportedError
@@ -54,7 +56,10 @@ def made_up():
         Timing("lightning.qubit", "double", note="left out: 9.0 times the best peer at 20 qubits"),
         Timing("numpy", "double", note="not supported: for dense blocks only"),
     )
-    ceilings = {"bandwidth_bytes_per_s": 2e10, "fp64_flops_per_s": 4e10, "fp32_flops_per_s": 8e10}
+    device = replace(
+        with_memory(DEVICE, bandwidth_bytes_per_s=2e10), rates={"double": Rates(4e10), "single": Rates(8e10)}
+    )
+    ceilings = json.loads(json.dumps(asdict(device)))
     hardware = {"processor": "a processor", "cores": 2, "memory_bytes": 2**34}
     return Report(
         "2026-11-29T20:30:00+00:00", hardware, 2, 3, 7, ceilings, {OURS: "0.1"}, "bench", (Row("qft", 22, 9, timings),)
@@ -83,14 +88,14 @@ def test_report_has_the_repeats_and_the_model(report):
             assert ours.median >= ours.model.kernel_seconds > 0
             assert ours.model.kernel_seconds == pytest.approx(sum(s["seconds"] for s in ours.model.steps), rel=1)
             assert ours.model.predicted_seconds == pytest.approx(sum(s["predicted_seconds"] for s in ours.model.steps))
-    assert report.ceilings["bandwidth_bytes_per_s"] > 0
+    assert Device.from_record(report.ceilings).memory.bandwidth_bytes_per_s > 0
 
 
 def test_json_has_its_schema(report, tmp_path):
     file = tmp_path / "out.json"
     bench_report.write(report, str(file), None, None)
     read = json.loads(file.read_text())
-    assert read["schema"] == 1
+    assert read["schema"] == 2
     assert set(read) == {"schema", "date", "hardware", "threads", "repeats", "seed", "ceilings", "versions"} | {
         "command",
         "rows",

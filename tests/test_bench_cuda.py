@@ -18,8 +18,9 @@ from qsim_ozaki.bench_record import OURS
 from qsim_ozaki.circuits import FAMILIES as CIRCUITS
 from qsim_ozaki.errors import OptionError
 from qsim_ozaki.op_list import OpList
-from qsim_ozaki.ops import DenseBlock, HadamardPass, Kind, Op, Path, Prepare
+from qsim_ozaki.ops import Kind, Op
 from qsim_ozaki.plan import PlanOptions, plan
+from qsim_ozaki.steps import DenseBlock, HadamardPass, Path, Prepare
 
 
 def few(**fields):

@@ -11,15 +11,23 @@ from random_ops import random_unitary
 
 from qsim_ozaki.calibrate_ops import fourier, mixing_layers, rotations
 from qsim_ozaki.choose import NATIVE_BLOCK_QUBITS, Asked, dense_block
-from qsim_ozaki.cost import Device, Extent, predict_tile, tile_work
+from qsim_ozaki.cost import predict_tile
 from qsim_ozaki.cost_blocks import predict_emulated, predict_matrix, predict_pass
+from qsim_ozaki.device import DenseTime, Device
+from qsim_ozaki.footprint import Extent
 from qsim_ozaki.op_list import OpList
-from qsim_ozaki.ops import EMPTY, DenseBlock, Kind, Op
-from qsim_ozaki.ops import Path as Arithmetic
+from qsim_ozaki.ops import EMPTY, Kind, Op
+from qsim_ozaki.steps import DenseBlock
+from qsim_ozaki.steps import Path as Arithmetic
+from qsim_ozaki.work import tile_work
 
+RATES = {
+    "double": replace(DEVICE.rates["double"], gate_updates_per_s=1e12, dense_flops_per_s=1e13),
+    "single": replace(DEVICE.rates["single"], gate_updates_per_s=2e12, dense_flops_per_s=2e13),
+}
 GPU = replace(
-    DEVICE, overlap=0.25, mixes_per_s=1e12, mixes_fp32_per_s=2e12, mix_seconds=1e-7, block_flops_per_s=1e13,
-    block_fp32_flops_per_s=2e13, block_overlap=0.5, int8_ops_per_s=1e15, interpreted_qubits=12,
+    DEVICE, rates=RATES, tile_overlap=0.25, min_gate_seconds=1e-7, dense_overlap=0.5, int8_ops_per_s=1e15,
+    min_compiled_qubits=12,
 )  # fmt: skip
 CX = Op(Kind.PERMUTATION, (1,), np.ones(2, complex), (0,), 1, np.array([1, 0]), "cx")
 
@@ -29,14 +37,14 @@ def unitary(rng, k, controls=()):
 
 
 def test_operators_that_mix_are_counted_by_the_amplitudes_they_act_on(rng):
-    assert tile_work(rotations(range(5), 3)).mixes == 15
-    assert tile_work([Op(Kind.HADAMARD, (0, 1, 2), EMPTY)]).mixes == 3
-    assert tile_work([CX, CX]).mixes == 1
-    assert tile_work([unitary(rng, 2)] * 5).mixes == 20
-    assert tile_work(mixing_layers(range(8), 2)).mixes == 2 * (8 + 8 + 8 + 4)
-    assert tile_work([Op(Kind.DIAGONAL, (0, 1), np.array([1, 1, 1, -1], complex))]).mixes == 0
+    assert tile_work(rotations(range(5), 3)).gate_updates == 15
+    assert tile_work([Op(Kind.HADAMARD, (0, 1, 2), EMPTY)]).gate_updates == 3
+    assert tile_work([CX, CX]).gate_updates == 1
+    assert tile_work([unitary(rng, 2)] * 5).gate_updates == 20
+    assert tile_work(mixing_layers(range(8), 2)).gate_updates == 2 * (8 + 8 + 8 + 4)
+    assert tile_work([Op(Kind.DIAGONAL, (0, 1), np.array([1, 1, 1, -1], complex))]).gate_updates == 0
     wide = tile_work([unitary(rng, 3), unitary(rng, 4, (4, 5))])
-    assert (wide.mixes, wide.wide, wide.wide_flops) == (0, 2, 64 + 128 / 4)
+    assert (wide.gate_updates, wide.wide_matrices, wide.wide_flops) == (0, 2, 64 + 128 / 4)
 
 
 def test_measured_operators_are_unitary():
@@ -50,7 +58,7 @@ def test_measured_operators_are_unitary():
 @pytest.mark.parametrize(("precision", "rate"), [("double", 1e12), ("single", 2e12)])
 def test_memory_and_operators_of_a_pass_add_up_but_for_what_overlaps(precision, rate):
     amps = 2.0**24
-    memory = (32 if precision == "double" else 16) * amps / GPU.bandwidth_bytes_per_s
+    memory = (32 if precision == "double" else 16) * amps / GPU.memory.bandwidth_bytes_per_s
     for layers in (0, 1, 40):
         ops = rotations(range(6), layers) or [Op(Kind.DIAGONAL, (0,), np.array([1, 1j]))]
         found = predict_tile(ops, Extent.whole(24), 24, precision, GPU)
@@ -61,7 +69,7 @@ def test_memory_and_operators_of_a_pass_add_up_but_for_what_overlaps(precision, 
 
 @pytest.mark.parametrize(("num_qubits", "seconds"), [(10, 1e-7), (11, 1e-7), (12, 2.0**12 / 1e12)])
 def test_an_operator_on_few_amplitudes_takes_its_latency_where_it_is_interpreted(num_qubits, seconds):
-    memory = 32 * 2.0**num_qubits / GPU.bandwidth_bytes_per_s
+    memory = 32 * 2.0**num_qubits / GPU.memory.bandwidth_bytes_per_s
     found = predict_tile(rotations(range(6), 100), Extent.whole(num_qubits), num_qubits, "double", GPU)
     assert found.seconds == pytest.approx(600 * seconds + 0.75 * memory + GPU.launch_seconds)
 
@@ -77,9 +85,9 @@ def test_wide_matrices_of_a_pass_are_passes_of_their_own(rng):
 
 
 def test_a_matrix_takes_no_less_than_memory_and_launches():
-    memory, extent = 32 * 2.0**20 / GPU.bandwidth_bytes_per_s, Extent.whole(20)
+    memory, extent = 32 * 2.0**20 / GPU.memory.bandwidth_bytes_per_s, Extent.whole(20)
     for k in (3, 6, 9):
-        inside = 8 * 2.0 ** (20 + k) / GPU.block_flops_per_s
+        inside = 8 * 2.0 ** (20 + k) / RATES["double"].dense_flops_per_s
         found = predict_matrix(Op(Kind.UNITARY, tuple(range(k)), EMPTY), extent, 20, "double", GPU)
         assert found.seconds == pytest.approx(max(memory, memory / 2 + inside) + GPU.launch_seconds)
     controlled = Op(Kind.UNITARY, tuple(range(9)), EMPTY, (9, 10), 3)
@@ -89,7 +97,7 @@ def test_a_matrix_takes_no_less_than_memory_and_launches():
 def test_blocks_follow_their_measured_times():
     emulated = ((8, 9, 20, 2e-4), (8, 9, 22, 3e-4), (8, 9, 24, 8e-4), (8, 16, 20, 2e-4), (8, 16, 24, 15e-4))
     native = ((8, 0, 20, 1e-4), (8, 0, 24, 9e-4))
-    device = replace(GPU, blocks=native + emulated)
+    device = replace(GPU, dense_times=tuple(DenseTime(*row) for row in native + emulated))
 
     def seconds(k, moduli, amps, device=device, precision="double"):
         op = Op(Kind.UNITARY, tuple(range(k)), EMPTY)
@@ -97,7 +105,7 @@ def test_blocks_follow_their_measured_times():
             return predict_matrix(op, Extent(amps, amps), 24, precision, device).seconds
         return predict_emulated(op, moduli, amps, 24, precision, device).seconds
 
-    for k, moduli, n, measured in device.blocks:
+    for k, moduli, n, measured in device.dense_times:
         assert seconds(k, moduli, 2.0**n) == pytest.approx(measured)
     assert seconds(8, 9, 2.0**10) == seconds(7, 9, 2.0**20) == 2e-4  # launches
     assert seconds(8, 9, 2.0**23) == pytest.approx(3e-4 + 5e-4 / 3)
@@ -105,7 +113,7 @@ def test_blocks_follow_their_measured_times():
     assert seconds(8, 12.5, 2.0**24) == pytest.approx(11.5e-4)
     rest = (1024 - 256) * 2.0**24
     assert seconds(10, 9, 2.0**24) == pytest.approx(8e-4 + 4 * 9 * rest / GPU.int8_ops_per_s)
-    assert seconds(10, 0, 2.0**24) == pytest.approx(9e-4 + 8 * rest / GPU.block_flops_per_s)
+    assert seconds(10, 0, 2.0**24) == pytest.approx(9e-4 + 8 * rest / RATES["double"].dense_flops_per_s)
     for k, precision in ((7, "double"), (8, "single")):
         assert seconds(k, 0, 2.0**24, precision=precision) == seconds(k, 0, 2.0**24, GPU, precision)
 
@@ -113,7 +121,7 @@ def test_blocks_follow_their_measured_times():
 def test_an_h200_takes_the_faster_arithmetic_at_every_measured_size():
     """Times of `cuda_ozaki_session.py`, part auto, and the device beside them."""
     rows = json.loads((Path(__file__).parents[1] / "benchmarks" / "auto_h200.json").read_text())["rows"]
-    device = Device(**next(row["device"] for row in rows if "device" in row))
+    device = Device.from_record(next(row["device"] for row in rows if "device" in row))
     compared = 0
     for row in rows:
         if "moduli" not in row or row["k"] < NATIVE_BLOCK_QUBITS:

@@ -7,7 +7,7 @@ from reference import apply_op, tolerance
 
 import qsim_ozaki._cpu as _cpu
 from qsim_ozaki.cpu import create
-from qsim_ozaki.ops import Prepare, TilePass
+from qsim_ozaki.steps import Prepare, TilePass
 
 NUM_QUBITS = 20  # 8 or 4 pages
 

@@ -17,8 +17,9 @@ from reference import apply_op, tolerance
 from qsim_ozaki import cuda_dense, cuda_layout, cuda_lower, cuda_pauli, cuda_program, cuda_schedule, cuda_tiles, jit
 from qsim_ozaki.cuda import CACHED_PROGRAMS, COUNTER_AMPS, COUNTER_BYTES, DTYPES, CudaEngine, CudaState
 from qsim_ozaki.errors import CapacityError, EngineError
-from qsim_ozaki.ops import EMPTY, DenseBlock, HadamardPass, Kind, Op, Path, Prepare, TilePass
+from qsim_ozaki.ops import EMPTY, Kind, Op
 from qsim_ozaki.pauli import string_values
+from qsim_ozaki.steps import DenseBlock, HadamardPass, Path, Prepare, TilePass
 
 PRECISIONS = ["double", "single"]
 

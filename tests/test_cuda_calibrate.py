@@ -9,18 +9,26 @@ import pytest
 from devices import H200
 
 from qsim_ozaki import cuda_calibrate
-from qsim_ozaki.cost import Extent, predict_prepare, predict_tile
+from qsim_ozaki.cost import predict_prepare, predict_tile
 from qsim_ozaki.cost_blocks import predict_matrix
-from qsim_ozaki.ops import DenseBlock, Path, Prepare
+from qsim_ozaki.device import MemoryRates, Rates
+from qsim_ozaki.footprint import Extent
+from qsim_ozaki.steps import DenseBlock, Path, Prepare
 
 # a thousandth of a card, so that states of a mebibyte take as long as those of a gibibyte
 TRUTH = replace(
     H200,
-    blocks=(),
-    fill_bytes_per_s=4e9,
+    memory=MemoryRates(
+        **{name: value / 1e3 for name, value in asdict(H200.memory).items()} | {"fill_bytes_per_s": 4e9}
+    ),
+    rates={
+        precision: Rates(**{name: value / 1e3 for name, value in asdict(rates).items()})
+        for precision, rates in H200.rates.items()
+    },
+    int8_ops_per_s=H200.int8_ops_per_s / 1e3,
+    dense_times=(),
     launch_seconds=1e-6,
-    mix_seconds=1e-5,
-    **{name: value / 1e3 for name, value in asdict(H200).items() if name.endswith("_per_s") and "fill" not in name},
+    min_gate_seconds=1e-5,
 )
 MOST = 17  # qubits
 
@@ -94,22 +102,25 @@ def gpu(monkeypatch):
     return Gpu()
 
 
-def test_the_model_is_found_again(gpu):
-    found = cuda_calibrate.measure(gpu)
-    assert set(found) == cuda_calibrate.FIELDS
-    for name in (
-        *("bandwidth_bytes_per_s", "fill_bytes_per_s", "mixes_per_s", "mixes_fp32_per_s", "int8_ops_per_s"),
-        *("block_flops_per_s", "block_fp32_flops_per_s", "mix_seconds"),
-    ):
-        assert found[name] == pytest.approx(getattr(TRUTH, name), rel=0.05), name
-    nothing = 32 * 4096 / TRUTH.bandwidth_bytes_per_s  # on the tiny state
-    assert found["launch_seconds"] == pytest.approx(TRUTH.launch_seconds + nothing)
-    for k, moduli, n, seconds in found["blocks"]:
+def test_the_model_is_found_again(gpu, monkeypatch, tmp_path):
+    monkeypatch.setattr("platformdirs.user_cache_path", lambda name: tmp_path / name)
+    assert set(cuda_calibrate.measure(gpu)) == cuda_calibrate.FIELDS
+    device = cuda_calibrate.cuda_device(gpu)
+    for name in ("bandwidth_bytes_per_s", "fill_bytes_per_s"):
+        assert getattr(device.memory, name) == pytest.approx(getattr(TRUTH.memory, name), rel=0.05), name
+    for precision, truth in TRUTH.rates.items():
+        for name in ("gate_updates_per_s", "dense_flops_per_s"):
+            assert getattr(device.rates[precision], name) == pytest.approx(getattr(truth, name), rel=0.05), name
+    for name in ("int8_ops_per_s", "min_gate_seconds"):
+        assert getattr(device, name) == pytest.approx(getattr(TRUTH, name), rel=0.05), name
+    nothing = 32 * 4096 / TRUTH.memory.bandwidth_bytes_per_s  # on the tiny state
+    assert device.launch_seconds == pytest.approx(TRUTH.launch_seconds + nothing)
+    for k, moduli, n, seconds in device.dense_times:
         if moduli:
             assert seconds == pytest.approx(emulated_seconds(1 << k, moduli, 1 << n))
         else:
-            assert seconds > 8 * 2.0 ** (n + k) / TRUTH.block_flops_per_s
-    rows = [row[:3] for row in found["blocks"]]
+            assert seconds > 8 * 2.0 ** (n + k) / TRUTH.rates["double"].dense_flops_per_s
+    rows = [row[:3] for row in device.dense_times]
     assert rows == [(k, moduli, n) for k in (8, 9, 10, 11) for moduli in (0, 9, 16) for n in (11, 13, 15, 17)]
 
 
@@ -124,7 +135,7 @@ def test_a_card_is_measured_once_and_again_by_another_version(gpu, monkeypatch, 
     (file,) = tmp_path.rglob("cuda-devices.json")
     record = json.loads(file.read_text())
     (name,) = record
-    del record[name]["mixes_per_s"]
+    record[name]["mixes_per_s"] = record[name].pop("double_gate_updates_per_s")  # as an older version called it
     file.write_text(json.dumps(record))
     cuda_calibrate.KNOWN.clear()
     gpu.now = 0.0

@@ -13,7 +13,8 @@ from qsim_ozaki import cuda_dense, cuda_ozaki, cuda_ozaki_tables, jit, moduli, o
 from qsim_ozaki.cuda_ozaki_pipeline import Pipeline, Wgmma
 from qsim_ozaki.engine import select
 from qsim_ozaki.errors import CapacityError, EngineError
-from qsim_ozaki.ops import DenseBlock, Kind, Op, Path
+from qsim_ozaki.ops import Kind, Op
+from qsim_ozaki.steps import DenseBlock, Path
 
 MODULI = moduli.complex_moduli(moduli.MAX_MODULI)
 

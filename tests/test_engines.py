@@ -8,7 +8,8 @@ from random_ops import data_of, random_op, random_state, random_unitary
 from reference import apply_op, tolerance
 
 from qsim_ozaki.errors import CapacityError
-from qsim_ozaki.ops import EMPTY, DenseBlock, HadamardPass, Kind, Op, Path, Prepare, TilePass
+from qsim_ozaki.ops import EMPTY, Kind, Op
+from qsim_ozaki.steps import DenseBlock, HadamardPass, Path, Prepare, TilePass
 
 PRECISIONS = ["double", "single"]
 

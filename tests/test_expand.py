@@ -18,7 +18,8 @@ from qiskit.quantum_info import Clifford, Operator, Pauli, SparseObservable, Spa
 from qiskit.synthesis import SuzukiTrotter
 from reference import apply_ops, tolerance, unitary_of
 
-from qsim_ozaki.ops import Kind, Measure, Op, Reset
+from qsim_ozaki.ops import Kind, Op
+from qsim_ozaki.program import Measure, Reset
 
 # Qiskit's matrix of a PauliEvolutionGate warns of its own sparse format
 pytestmark = pytest.mark.filterwarnings("ignore::scipy.sparse.SparseEfficiencyWarning")

@@ -10,8 +10,8 @@ from qiskit.circuit import Duration
 from qiskit.circuit.classical import expr, types
 
 from qsim_ozaki import OzakiBackend
+from qsim_ozaki.classical_values import OPERATIONS
 from qsim_ozaki.errors import LoweringError, ProgramError
-from qsim_ozaki.expressions import OPERATIONS
 
 WIDTHS = (1, 3, 8)
 

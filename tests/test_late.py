@@ -5,23 +5,24 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import tile_twin
-from devices import DEVICE, H200
+from devices import DEVICE, H200, with_abilities, with_memory
 from random_ops import random_op, swap_ops
 from reference import apply_ops, tolerance, zero_state
 
 from qsim_ozaki import parts
 from qsim_ozaki.choose import Asked
 from qsim_ozaki.circuits import build
-from qsim_ozaki.cost import Footprint
 from qsim_ozaki.cpu import create
 from qsim_ozaki.cuda_layout import Tile
 from qsim_ozaki.cuda_program import compile_tile
+from qsim_ozaki.footprint import Footprint
 from qsim_ozaki.late import LateQubits
 from qsim_ozaki.lower import lower
 from qsim_ozaki.op_list import OpList
-from qsim_ozaki.ops import Kind, Op, Relabel, TilePass
+from qsim_ozaki.ops import Kind, Op
 from qsim_ozaki.passes import Passes, PassRules, TileSearch
 from qsim_ozaki.plan import PlanOptions, plan
+from qsim_ozaki.steps import Relabel, TilePass
 
 CYCLE = np.eye(4, dtype=complex)[[0, 2, 3, 1]]
 
@@ -92,7 +93,7 @@ def run_passes(passes, num_qubits, precision="double"):
 
 @pytest.mark.parametrize("moves", [False, True])
 def test_every_way_gives_the_same_state(rng, moves):
-    device = replace(DEVICE, moves_qubits=moves)
+    device = with_abilities(DEVICE, moves_qubits=moves)
     for num_qubits in (8, 11, 13):
         for ops in (
             OpList.of(brick(rng, num_qubits, int(rng.integers(2, 9)))),
@@ -108,13 +109,13 @@ def test_every_way_gives_the_same_state(rng, moves):
 
 
 @pytest.mark.parametrize("precision", ["double", "single"])
-@pytest.mark.parametrize("device", [replace(DEVICE, bandwidth_bytes_per_s=1e7), H200], ids=["slow", "H200"])
+@pytest.mark.parametrize("device", [with_memory(DEVICE, bandwidth_bytes_per_s=1e7), H200], ids=["slow", "H200"])
 def test_parts_are_never_predicted_to_take_longer_than_one(rng, device, precision):
     shorter = 0
     for num_qubits, layers in ((16, 4), (20, 8), (27, 8), (30, 12), (30, 8)):
         ops = OpList.of(brick(rng, num_qubits, layers))
         search = tile_search(device, num_qubits, ops, precision)
-        used = Footprint(num_qubits, precision, 0, support=0, skips_zeros=device.skips_zeros)
+        used = Footprint(num_qubits, precision, 0, support=0, skips_zeros=device.abilities.skips_zeros)
         whole = search.passes(search.chain([ops], 0), used)
         found = parts.cheapest(ops, used, search)
         assert sum(len(part) for part in found.parts) == len(ops)
@@ -126,14 +127,16 @@ def test_parts_are_never_predicted_to_take_longer_than_one(rng, device, precisio
 
 def test_no_parts_where_planning_them_takes_longer_than_they_may_save(rng):
     ops = OpList.of(brick(rng, 16, 4))
-    search = tile_search(replace(H200, bandwidth_bytes_per_s=1e20, mixes_per_s=1e20, launch_seconds=0.0), 16, ops)
+    rates = H200.rates | {"double": replace(H200.rates["double"], gate_updates_per_s=1e20)}
+    device = replace(with_memory(H200, bandwidth_bytes_per_s=1e20), rates=rates, launch_seconds=0.0)
+    search = tile_search(device, 16, ops)
     found = parts.cheapest(ops, Footprint(16, "double", 0, skips_zeros=True), search)
     assert found.parts == [ops]
 
 
 def test_a_tile_with_room_for_a_line_may_be_followed_by_any():
     """Qubits 0 to 2 first, then 7 to 12: a tile of six holds all of those if the one before held two of them."""
-    device = replace(DEVICE, moves_qubits=True)
+    device = with_abilities(DEVICE, moves_qubits=True)
     first, second = (
         OpList.of([Op(Kind.UNITARY, (q, q + 1), CYCLE) for q in range(low, high)]) for low, high in ((0, 2), (7, 12))
     )
@@ -154,7 +157,7 @@ def test_a_tile_with_room_for_a_line_may_be_followed_by_any():
 @pytest.mark.parametrize("moves", [False, True])
 def test_plans_in_parts_give_the_state(rng, precision, moves):
     """On a device so slow that every way of planning pays."""
-    device = replace(DEVICE, moves_qubits=moves, bandwidth_bytes_per_s=1e5)
+    device = with_memory(with_abilities(DEVICE, moves_qubits=moves), bandwidth_bytes_per_s=1e5)
     smaller = 0
     for num_qubits in (7, 9, 11, 13):
         ops = brick(rng, num_qubits, int(rng.integers(2, 9)))
@@ -171,7 +174,7 @@ def test_plans_in_parts_give_the_state(rng, precision, moves):
 @pytest.mark.parametrize("moves", [False, True])
 def test_plans_on_memory_that_holds_no_zeros(rng, moves):
     """As a GPU does it: one amplitude is written, and each pass writes what it does not read."""
-    device = replace(H200, tile_qubits=7, moves_qubits=moves, bandwidth_bytes_per_s=1e5)
+    device = with_memory(with_abilities(replace(H200, tile_qubits=7), moves_qubits=moves), bandwidth_bytes_per_s=1e5)
     alone = 0
     for num_qubits in (13, 14, 15):
         ops = brick(rng, num_qubits, int(rng.integers(2, 7)))

@@ -22,7 +22,7 @@ RULES = {
         {"typer"},
     ),
     "bench_hadamard": (
-        {"bench_blocks", "bench_gemm", "cuda_hadamard", "experiment", "moduli", "ops", "errors"},
+        {"bench_blocks", "bench_gemm", "cuda_hadamard", "experiment", "moduli", "ops", "errors", "steps"},
         {"numpy"},
     ),
     "bench_gemm": (
@@ -32,7 +32,7 @@ RULES = {
     ),
     "bench_blocks": (
         {"cuda_calibrate", "cuda_founding", "cuda_ozaki", "cuda_ozaki_pipeline", "engine", "experiment"}
-        | {"founding", "ops"},
+        | {"founding", "ops", "steps"},
         {"numpy"},
     ),
     "experiment_report": ({"bench_report", "experiment"}, {"rich", "matplotlib"}),
@@ -42,7 +42,7 @@ RULES = {
         {"numpy", "pyarrow", "qiskit"},
     ),
     "doctor": (
-        {"backend", "gradient", "engine", "cpu", "cpu_calibrate", "explain", "errors", "_cpu"},
+        {"backend", "gradient", "engine", "cpu", "cpu_calibrate", "units", "errors", "_cpu"},
         {"numpy", "qiskit"},
     ),
     "plots": ({"errors"}, {"matplotlib"}),
@@ -52,7 +52,7 @@ RULES = {
     "bench_cuda": (
         {"bench_blocks", "bench_cuda_row", "bench_custatevec", "bench_gpu", "bench_options"}
         | {"bench_record", "circuits", "experiment", "jsonable", "plan", "cuda_calibrate", "cuda_layout"}
-        | {"cuda_tiles", "cost", "op_list", "ops", "errors"},
+        | {"cuda_tiles", "device", "op_list", "ops", "errors", "steps"},
         {"numpy"},
     ),
     "bench_cuda_row": (
@@ -61,7 +61,7 @@ RULES = {
         set(),
     ),
     "bench_custatevec": ({"ops"}, {"numpy"}),  # cuquantum by name, when asked for
-    "bench_gpu": ({"bench_blocks", "cuda_calibrate", "ops"}, {"numpy"}),
+    "bench_gpu": ({"bench_blocks", "cuda_calibrate", "steps"}, {"numpy"}),
     "bench": (
         {"bench_options", "bench_process", "bench_record", "circuits", "experiment", "peers", "errors"},
         set(),
@@ -69,49 +69,26 @@ RULES = {
     "bench_options": ({"circuits", "errors"}, set()),
     "bench_process": (set(), set()),
     "bench_record": (set(), set()),
-    "bench_report": ({"bench_record", "errors"}, {"rich", "matplotlib"}),
+    "bench_report": ({"bench_record", "device", "errors"}, {"rich", "matplotlib"}),
     "bench_worker": (
-        {
-            "bench_process",
-            "bench_record",
-            "peers",
-            "circuits",
-            "engine",
-            "execute",
-            "explain",
-            "instructions",
-            "ops",
-            "options",
-        }
-        | {"plan", "prepare", "program_plan"},
+        {"bench_process", "bench_record", "circuits", "engine", "execute", "explain", "instructions"}
+        | {"options", "peers", "plan", "prepare", "program_plan", "steps"},
         {"numpy", "qiskit"},
     ),
     "peers": ({"errors"}, {"numpy", "qiskit"}),
-    "saves": ({"instructions", "site", "ops"}, {"numpy", "qiskit"}),
-    "control": ({"classical", "expressions", "site", "ops"}, {"qiskit"}),
-    "classical": ({"durations", "expressions", "ops", "errors"}, {"qiskit"}),
+    "saves": ({"instructions", "site", "program"}, {"numpy", "qiskit"}),
+    "control": ({"classical", "expressions", "site", "program"}, {"qiskit"}),
+    "classical": ({"durations", "expressions", "program", "errors"}, {"qiskit"}),
     "backend": (
-        {
-            "advice",
-            "batch",
-            "engine",
-            "program_plan",
-            "plan",
-            "prepare",
-            "sampling",
-            "instructions",
-            "gates",
-            "cost",
-            "errors",
-        }
-        | {"job", "options", "result", "workers"},
+        {"advice", "batch", "device", "engine", "errors", "gates", "instructions", "job", "options", "plan"}
+        | {"prepare", "program_plan", "result", "sampling", "workers"},
         {"qiskit"},
     ),
-    "advice": ({"code", "program_plan", "plan", "explain", "cost", "ops"}, set()),
-    "workers": ({"batch", "engine", "stack", "cost", "errors"}, {"qiskit"}),
+    "advice": ({"code", "program_plan", "plan", "steps", "units", "device"}, set()),
+    "workers": ({"batch", "engine", "stack", "device", "errors"}, {"qiskit"}),
     "batch": (
         {"bindings", "template", "stack", "prepare", "execute", "engine", "sampling", "saving", "vectors"}
-        | {"cost", "ops"},
+        | {"cost", "device"},
         {"numpy", "qiskit"},
     ),
     "result": ({"sampling"}, {"qiskit"}),
@@ -119,9 +96,9 @@ RULES = {
     "template": ({"angles", "slots", "code", "op_list", "gates", "ops", "errors"}, {"numpy", "qiskit"}),
     "angles": ({"gates"}, {"numpy"}),
     "slots": ({"gates", "ops", "_cpu"}, {"numpy", "qiskit"}),
-    "stack": ({"code", "cost", "op_list", "ops", "sampling", "engine", "_cpu"}, {"numpy"}),
+    "stack": ({"code", "op_list", "program", "sampling", "engine", "_cpu"}, {"numpy"}),
     "prepare": (
-        {"lower", "link", "code", "execute", "readout", "saving", "plan", "explain", "cost", "ops", "instructions"}
+        {"lower", "link", "code", "execute", "readout", "saving", "plan", "program", "units", "device", "instructions"}
         | {"result", "sampling", "errors"},
         {"numpy", "qiskit"},
     ),
@@ -133,21 +110,21 @@ RULES = {
         {"numpy", "qiskit"},
     ),
     "estimate": (
-        {"evaluate", "observables", "pauli", "stack", "prepare", "plan", "engine", "sampling", "gates", "ops"},
+        {"evaluate", "observables", "pauli", "stack", "prepare", "plan", "engine", "sampling", "gates", "steps"},
         {"numpy", "qiskit"},
     ),
     "gradient": (
-        {"evaluate", "observables", "pauli", "bindings", "stack", "plan", "engine", "explain", "cost", "errors"},
+        {"evaluate", "observables", "pauli", "bindings", "stack", "plan", "engine", "units", "device", "errors"},
         {"numpy", "qiskit"},
     ),
     "evaluate": (
-        {"observables", "template", "stack", "execute", "readout", "lower", "link", "code", "plan", "engine", "cost"}
-        | {"pauli", "op_list", "ops", "errors"},
+        {"observables", "template", "stack", "execute", "readout", "lower", "link", "code", "plan", "engine", "device"}
+        | {"pauli", "op_list", "ops", "errors", "program"},
         {"numpy", "qiskit"},
     ),
     "observables": ({"pauli", "errors"}, {"numpy", "qiskit"}),
     "lower": (
-        {"control", "classical", "saves", "expand", "site", "gates", "op_list", "ops", "errors", "_cpu"},
+        {"control", "classical", "saves", "expand", "site", "gates", "op_list", "ops", "errors", "_cpu", "program"},
         {"numpy", "qiskit"},
     ),
     "expand": ({"site", "slots", "gates", "ops", "errors", "_cpu"}, {"numpy", "qiskit"}),
@@ -155,38 +132,42 @@ RULES = {
     "instructions": ({"errors"}, {"numpy", "qiskit"}),
     "execute": (
         {"code", "placement", "plan", "plan_cache", "engine", "history", "readout", "saving", "sampling", "vectors"}
-        | {"expressions", "ops", "errors"},
+        | {"classical_values", "ops", "errors", "program", "steps"},
         {"numpy"},
     ),
-    "readout": ({"code", "plan", "engine", "history", "sampling", "cost", "errors"}, {"numpy"}),
-    "saving": ({"engine", "history", "pauli", "vectors", "cost", "ops", "errors"}, {"numpy"}),
-    "history": ({"engine", "sampling", "expressions"}, {"numpy"}),
-    "program_plan": ({"code", "placement", "plan", "plan_cache", "saving", "cost", "op_list", "ops"}, set()),
-    "placement": ({"vectors", "ops"}, set()),
-    "link": ({"code", "op_list", "ops", "errors"}, set()),
-    "code": ({"expressions", "op_list", "ops"}, set()),
+    "readout": ({"code", "plan", "engine", "history", "sampling", "device", "errors"}, {"numpy"}),
+    "saving": ({"engine", "history", "pauli", "vectors", "program", "device", "errors"}, {"numpy"}),
+    "history": ({"engine", "sampling", "classical_values"}, {"numpy"}),
+    "program_plan": (
+        {"code", "placement", "plan", "plan_cache", "saving", "cost", "op_list", "ops", "device", "program", "steps"},
+        set(),
+    ),
+    "placement": ({"vectors", "ops", "program"}, set()),
+    "link": ({"code", "op_list", "ops", "errors", "program"}, set()),
+    "code": ({"expressions", "op_list", "ops", "program"}, set()),
     "vectors": (set(), {"numpy"}),
     "sampling": ({"errors", "_cpu"}, {"numpy"}),
-    "engine": ({"cost", "ops", "errors"}, {"numpy"}),
-    "plan_cache": ({"plan_pattern", "plan", "kept", "cost", "op_list", "ops"}, set()),
-    "plan_pattern": ({"plan", "choose", "kept", "cost", "op_list", "ops"}, set()),
+    "engine": ({"device", "ops", "errors", "steps"}, {"numpy"}),
+    "plan_cache": ({"plan_pattern", "plan", "kept", "device", "op_list", "ops"}, set()),
+    "plan_pattern": ({"plan", "choose", "kept", "device", "op_list", "ops", "steps"}, set()),
     "plan": (
-        {"parts", "passes", "choose", "explain", "fuse", "late", "pairs", "cost", "op_list", "ops", "errors"},
+        {"parts", "passes", "choose", "explain", "fuse", "late", "pairs", "cost", "device", "footprint", "units"}
+        | {"op_list", "ops", "steps", "errors"},
         {"numpy"},
     ),
-    "parts": ({"passes", "late", "cost", "op_list"}, set()),
-    "passes": ({"choose", "cost", "cost_blocks", "op_list", "ops"}, set()),
-    "choose": ({"cost", "cost_blocks", "explain", "moduli", "ops", "errors"}, set()),
-    "explain": ({"cost", "op_list", "ops"}, set()),
-    "fuse": ({"op_list", "ops"}, set()),
+    "parts": ({"passes", "late", "footprint", "op_list"}, set()),
+    "passes": ({"choose", "device", "cost_blocks", "op_list", "ops", "footprint", "steps"}, set()),
+    "choose": ({"units", "cost_blocks", "steps", "moduli", "device", "errors"}, set()),
+    "explain": ({"steps", "op_list", "device", "units"}, set()),
+    "fuse": ({"op_list", "ops", "steps"}, set()),
     "late": ({"op_list"}, set()),
     "pairs": ({"ops"}, {"numpy"}),
     "cpu": (
-        {"cpu_calibrate", "cpu_program", "engine", "explain", "cost", "ozaki", "pauli", "op_list", "ops", "errors"}
-        | {"_cpu"},
+        {"cpu_calibrate", "cpu_program", "engine", "steps", "device", "ozaki", "pauli", "op_list", "ops", "errors"}
+        | {"_cpu", "units"},
         {"numpy"},
     ),
-    "cpu_calibrate": ({"cpu_program", "cost", "ops", "_cpu"}, {"numpy", "platformdirs"}),
+    "cpu_calibrate": ({"cpu_program", "device", "ops", "_cpu"}, {"numpy", "platformdirs"}),
     "cpu_program": ({"op_list", "ops", "_cpu"}, set()),
     "cuda": (
         {
@@ -202,17 +183,18 @@ RULES = {
             "cuda_ozaki",
             "cuda_stack",
             "engine",
-            "cost",
+            "device",
             "jit",
             "ops",
             "errors",
+            "steps",
         },
         {"numpy", "cupy"},
     ),
     "cuda_stack": ({"engine", "ops", "_cpu"}, {"numpy"}),
     "cuda_calibrate": (
         {"calibrate_ops", "cuda_layout", "cuda_ozaki", "cuda_ozaki_pipeline", "cuda_ozaki_tables", "cuda_tiles"}
-        | {"cost", "jit", "ops"},
+        | {"device", "jit", "ops", "steps", "work"},
         {"numpy", "platformdirs"},
     ),
     "calibrate_ops": ({"ops"}, {"numpy"}),
@@ -264,11 +246,18 @@ RULES = {
     "cuda_lower": ({"op_list", "ops", "_cpu"}, {"numpy"}),
     "ozaki": ({"jit", "moduli", "errors"}, {"numpy", "cupy"}),
     "jit": ({"kernels", "errors"}, {"cupy", "platformdirs"}),
-    "cost_blocks": ({"cost", "op_list", "ops"}, set()),
-    "cost": ({"op_list", "ops", "moduli", "errors"}, {"numpy"}),
+    "cost_blocks": ({"cost", "op_list", "ops", "device", "footprint", "steps", "work"}, set()),
+    "cost": ({"device", "footprint", "ops", "steps", "work"}, set()),
+    "classical_values": ({"durations", "errors", "expressions"}, set()),
+    "device": (set(), set()),
+    "footprint": ({"device"}, set()),
+    "program": ({"expressions", "ops"}, set()),
+    "steps": ({"ops"}, set()),
+    "units": ({"device"}, set()),
+    "work": ({"op_list", "ops"}, set()),
     "gates": ({"op_list", "ops", "errors", "_cpu"}, {"numpy", "qiskit"}),
     "op_list": ({"ops", "_cpu"}, {"numpy"}),
-    "ops": ({"expressions", "errors"}, {"numpy"}),
+    "ops": (set(), {"numpy"}),
     "expressions": ({"durations", "errors"}, set()),
     "durations": ({"errors"}, set()),
     "pauli": ({"_cpu"}, {"numpy"}),

@@ -6,7 +6,7 @@ from qiskit import QuantumCircuit
 
 from qsim_ozaki import link
 from qsim_ozaki.lower import lower
-from qsim_ozaki.ops import Measure
+from qsim_ozaki.program import Measure
 
 
 def plain_circuit(rng, num_qubits):

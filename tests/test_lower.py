@@ -27,7 +27,8 @@ from verify import verify
 
 from qsim_ozaki.expressions import bits_equal
 from qsim_ozaki.gates import build_target
-from qsim_ozaki.ops import Branch, Initialize, Kind, Measure, Op, Program, Reset, Save
+from qsim_ozaki.ops import Kind, Op
+from qsim_ozaki.program import Branch, Initialize, Measure, Program, Reset, Save
 
 # Qiskit's matrix of a PauliEvolutionGate warns of its own sparse format
 pytestmark = pytest.mark.filterwarnings("ignore::scipy.sparse.SparseEfficiencyWarning")

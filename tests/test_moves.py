@@ -4,12 +4,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from devices import with_abilities
 from qiskit import ClassicalRegister, QuantumCircuit
 from random_ops import swap_ops
 
 from qsim_ozaki import OzakiBackend
 from qsim_ozaki.cpu import CpuEngine
-from qsim_ozaki.ops import TilePass
+from qsim_ozaki.steps import TilePass
 
 NUM_QUBITS = 13
 
@@ -28,8 +29,11 @@ def moved(monkeypatch):
 
     def on():
         monkeypatch.setattr(CpuEngine, "run_step", swapping)
-        small = {"moves_qubits": True, "tile_qubits": 5, "line_qubits": 2}
-        monkeypatch.setattr(CpuEngine, "device", lambda self: replace(device(self), **small))
+
+        def small(self):
+            return replace(with_abilities(device(self), moves_qubits=True), tile_qubits=5, line_qubits=2)
+
+        monkeypatch.setattr(CpuEngine, "device", small)
         return seen
 
     return on

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from qsim_ozaki.circuits import build
 from qsim_ozaki.lower import lower
 from qsim_ozaki.op_list import OpList
-from qsim_ozaki.ops import Kind, Op, TilePass
+from qsim_ozaki.ops import Kind, Op
 from qsim_ozaki.plan import PlanOptions, plan
+from qsim_ozaki.steps import TilePass
 
 LONG = 1.0  # seconds of a pass for which a search takes all the time it may
 ONE, FLIP = np.ones(2, complex), np.array([1, 0])

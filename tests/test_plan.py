@@ -4,26 +4,23 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from devices import DEVICE
+from devices import DEVICE, with_abilities, with_memory
 from random_ops import random_op, random_state, random_unitary, swap_ops
 from reference import apply_op, tolerance
 
 from qsim_ozaki.choose import Asked, dense_block
-from qsim_ozaki.cost import (
-    PAGE_BYTES,
-    Extent,
-    Footprint,
-    predict_tile,
-    state_bytes,
-    tile_work,
-)
+from qsim_ozaki.cost import predict_tile
 from qsim_ozaki.cost_blocks import predict_emulated
 from qsim_ozaki.cpu import create
+from qsim_ozaki.device import PAGE_BYTES, state_bytes
 from qsim_ozaki.errors import CapacityError, OptionError
+from qsim_ozaki.footprint import Extent, Footprint
 from qsim_ozaki.fuse import absorb_product
 from qsim_ozaki.op_list import OpList
-from qsim_ozaki.ops import EMPTY, DenseBlock, HadamardPass, Kind, Op, Path, Prepare, Relabel, TilePass
+from qsim_ozaki.ops import EMPTY, Kind, Op
 from qsim_ozaki.plan import PlanOptions, order_swaps, plan
+from qsim_ozaki.steps import DenseBlock, HadamardPass, Path, Prepare, Relabel, TilePass
+from qsim_ozaki.work import tile_work
 
 
 def run_plan(made, state, num_qubits):
@@ -48,7 +45,7 @@ def block_steps(k, num_qubits, device=DEVICE, **options):
 
 
 def test_a_block_is_emulated_from_its_predicted_crossing_on():
-    fast = replace(DEVICE, int8_ops_per_s=2e13, overlap=1.0)
+    fast = replace(DEVICE, int8_ops_per_s=2e13, tile_overlap=1.0)
     paths = []
     for k in range(7, 11):
         (step,) = block_steps(k, 20, fast)
@@ -227,12 +224,12 @@ def test_a_large_matrix_is_a_step_of_its_own(rng):
 def test_the_bound_flips_where_the_numbers_say(rng):
     op = Op(Kind.UNITARY, (0, 1), random_unitary(rng, 4))
     amps = 2.0**20
-    memory = 32 * amps / DEVICE.bandwidth_bytes_per_s
-    arithmetic = 32 * amps / DEVICE.fp64_flops_per_s  # 8 flops for each of a row's 4 entries
+    memory = 32 * amps / DEVICE.memory.bandwidth_bytes_per_s
+    arithmetic = 32 * amps / DEVICE.rates["double"].flops_per_s  # 8 flops for each of a row's 4 entries
     crossing = int(memory / arithmetic)
     for count, bound in ((crossing - 1, "memory"), (crossing + 2, "arithmetic")):
         prediction = predict_tile(
-            [op] * count, Extent.whole(20), 20, "double", replace(DEVICE, cache_bandwidth_bytes_per_s=1e15)
+            [op] * count, Extent.whole(20), 20, "double", with_memory(DEVICE, cache_bandwidth_bytes_per_s=1e15)
         )
         assert prediction.bound_by == bound
         assert prediction.seconds == pytest.approx(memory + count * arithmetic + 1e-6, rel=1e-6)
@@ -260,7 +257,7 @@ def brick(rng, num_qubits, layers):
 
 @pytest.mark.parametrize("from_zero", [False, True])
 def test_passes_that_move_qubits_do_what_their_ops_do(rng, from_zero):
-    n, device = 11, replace(DEVICE, moves_qubits=True)
+    n, device = 11, with_abilities(DEVICE, moves_qubits=True)
     moved = 0
     for layers in range(6):
         ops = [*brick(rng, n, layers), *(random_op(rng, n, max_targets=2) for _ in range(20 - 3 * layers))]
@@ -281,10 +278,10 @@ def test_passes_that_move_qubits_do_what_their_ops_do(rng, from_zero):
 def test_moves_save_passes_and_are_explained(rng):
     ops, options = list(brick(rng, 20, 12)), PlanOptions()
     still = plan(ops, 20, DEVICE, options)
-    moving = plan(ops, 20, replace(DEVICE, moves_qubits=True), options)
+    moving = plan(ops, 20, with_abilities(DEVICE, moves_qubits=True), options)
     assert moving.prediction.passes < still.prediction.passes
     assert "lowest" in moving.explain()
-    ordered = plan(ops, 20, replace(DEVICE, moves_qubits=True), PlanOptions(restore_order=True))
+    ordered = plan(ops, 20, with_abilities(DEVICE, moves_qubits=True), PlanOptions(restore_order=True))
     assert ordered.final_position == tuple(range(20))
 
 

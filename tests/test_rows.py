@@ -3,6 +3,7 @@
 import random
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -22,9 +23,10 @@ from qsim_ozaki.cuda_straight_program import NotStraightError
 from qsim_ozaki.evaluate import make_evaluator
 from qsim_ozaki.kept import Kept
 from qsim_ozaki.op_list import OpList
-from qsim_ozaki.ops import EMPTY, DenseBlock, Kind, Op, Prepare, TilePass
+from qsim_ozaki.ops import EMPTY, Kind, Op
 from qsim_ozaki.plan import PlanOptions, plan
 from qsim_ozaki.plan_pattern import Patterns
+from qsim_ozaki.steps import DenseBlock, Prepare, TilePass
 
 EVERY = 1 << 30
 FROM_ZERO = PlanOptions(from_zero=True)
@@ -165,7 +167,7 @@ def test_large_matrices_are_planned_each_time(rng, monkeypatch):
 def test_another_memory_is_told():
     rows, patterns = Rows(trotter(15)), Patterns()
     rows.plan(patterns, [0.1, 0.2, 0.3, 0.4])
-    small = type(H200)(**{name: getattr(H200, name) for name in H200.__slots__} | {"memory_bytes": 1 << 30})
+    small = replace(H200, memory_bytes=1 << 30)
     assert rows.plan(patterns, [0.5, 0.6, 0.7, 0.8], device=small).device == small
 
 

@@ -17,7 +17,7 @@ from random_circuits import random_circuit
 
 from qsim_ozaki import OzakiBackend, sampling
 from qsim_ozaki.jsonable import to_jsonable
-from qsim_ozaki.ops import Stack
+from qsim_ozaki.steps import Stack
 
 
 def measured(rng, num_qubits):

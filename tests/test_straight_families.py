@@ -8,8 +8,8 @@ from qsim_ozaki.circuits import FAMILIES, build
 from qsim_ozaki.cuda_layout import Tile
 from qsim_ozaki.cuda_straight_program import NotStraightError
 from qsim_ozaki.lower import lower
-from qsim_ozaki.ops import TilePass
 from qsim_ozaki.plan import PlanOptions, plan
+from qsim_ozaki.steps import TilePass
 
 NUM_QUBITS = 28
 WIDE = {"dense5", "dense8", "dense10"}  # blocks of their own, no tiles

@@ -12,7 +12,7 @@ from qiskit import QuantumCircuit
 from qsim_ozaki import OzakiBackend
 from qsim_ozaki.bench_record import OURS
 from qsim_ozaki.circuits import build
-from qsim_ozaki.cost import Device
+from qsim_ozaki.device import Device
 from qsim_ozaki.prepare import plan_options, prepare
 from qsim_ozaki.program_plan import plan_program
 
@@ -22,7 +22,7 @@ SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
 
 def recorded(name):
     record = json.loads((ROOT / "benchmarks" / f"{name}.json").read_text())
-    return record, Device(**record["ceilings"])
+    return record, Device.from_record(record["ceilings"])
 
 
 def planned(family, num_qubits, device, seed=7, **options):

@@ -24,7 +24,7 @@ from qsim_ozaki import OzakiBackend, cuda_dense, cuda_product, moduli, ozaki, sa
 from qsim_ozaki.cpu import extension_block
 from qsim_ozaki.engine import collapse_masks
 from qsim_ozaki.errors import CapacityError
-from qsim_ozaki.ops import Path
+from qsim_ozaki.steps import Path
 
 
 def state_of(circuit, **options):
@@ -226,7 +226,7 @@ def test_t53_a_limit_above_what_there_is_changes_nothing():
 
 @pytest.mark.parametrize("rate", [2e12, 2e13, 1e15])
 def test_t70_the_choice_is_never_slower_than_the_better_single_path(rate):
-    device = replace(DEVICE, int8_ops_per_s=rate, overlap=0.8)
+    device = replace(DEVICE, int8_ops_per_s=rate, tile_overlap=0.8)
     chosen = set()
     for num_qubits in (14, 18, 22, 26):
         for k in range(3, 12):

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from qsim_ozaki.ops import Kind, Measure, Op, bits_read, bits_written, qubits_of, walk
+from qsim_ozaki.ops import Kind, Op
+from qsim_ozaki.program import Measure, bits_read, bits_written, qubits_of, walk
 
 UNIT_TOLERANCE = 1e-6  # of what verify calls unitary: coarser than lowering's own check, finer than any mistake
 
