@@ -26,13 +26,13 @@ RULES = {
         {"numpy"},
     ),
     "bench_gemm": (
-        {"bench_blocks", "cpu_calibrate", "cuda_ozaki", "cuda_ozaki_pipeline", "experiment", "founding", "moduli"}
-        | {"errors", "_cpu"},
+        {"_cpu", "bench_blocks", "cpu_calibrate", "cuda_ozaki_pipeline", "cuda_tuning", "engine"}
+        | {"errors", "experiment", "founding", "moduli"},
         {"numpy"},
     ),
     "bench_blocks": (
-        {"cuda_calibrate", "cuda_founding", "cuda_ozaki", "cuda_ozaki_pipeline", "engine", "experiment"}
-        | {"founding", "ops"},
+        {"cuda", "cuda_calibrate", "cuda_founding", "cuda_kernels", "cuda_ozaki", "cuda_ozaki_pipeline"}
+        | {"cuda_state", "engine", "experiment", "founding", "ops"},
         {"numpy"},
     ),
     "experiment_report": ({"bench_report", "experiment"}, {"rich", "matplotlib"}),
@@ -51,17 +51,17 @@ RULES = {
     "compare": ({"backend", "instructions", "errors"}, {"numpy", "qiskit", "qiskit_aer"}),
     "bench_cuda": (
         {"bench_blocks", "bench_cuda_row", "bench_custatevec", "bench_gpu", "bench_options"}
-        | {"bench_record", "circuits", "experiment", "jsonable", "plan", "cuda_calibrate", "cuda_layout"}
-        | {"cuda_tiles", "cost", "op_list", "ops", "errors"},
+        | {"bench_record", "circuits", "cost", "cuda", "cuda_calibrate", "cuda_shapes", "cuda_tuning"}
+        | {"errors", "experiment", "jsonable", "op_list", "ops", "plan"},
         {"numpy"},
     ),
     "bench_cuda_row": (
-        {"bench_custatevec", "bench_gpu", "bench_record", "bench_worker", "circuits", "lower", "plan", "fuse"}
-        | {"cuda_calibrate", "op_list", "ops"},
+        {"bench_custatevec", "bench_gpu", "bench_record", "bench_worker", "circuits", "cuda"}
+        | {"cuda_calibrate", "cuda_state", "fuse", "lower", "op_list", "ops", "plan"},
         set(),
     ),
     "bench_custatevec": ({"ops"}, {"numpy"}),  # cuquantum by name, when asked for
-    "bench_gpu": ({"bench_blocks", "cuda_calibrate", "ops"}, {"numpy"}),
+    "bench_gpu": ({"bench_blocks", "cuda_calibrate", "cuda_state", "engine", "ops"}, {"numpy"}),
     "bench": (
         {"bench_options", "bench_process", "bench_record", "circuits", "experiment", "peers", "errors"},
         set(),
@@ -189,81 +189,83 @@ RULES = {
     "cpu_calibrate": ({"cpu_program", "cost", "ops", "_cpu"}, {"numpy", "platformdirs"}),
     "cpu_program": ({"op_list", "ops", "_cpu"}, set()),
     "cuda": (
-        {
-            "cuda_layout",
-            "cuda_tiles",
-            "cuda_product",
-            "cuda_dense",
-            "cuda_measure",
-            "cuda_pauli",
-            "pauli",
-            "op_list",
-            "cuda_calibrate",
-            "cuda_ozaki",
-            "cuda_stack",
-            "engine",
-            "cost",
-            "jit",
-            "ops",
-            "errors",
-        },
-        {"numpy", "cupy"},
+        {"cost", "cuda_calibrate", "cuda_compiler", "cuda_dense", "cuda_kernels", "cuda_layout"}
+        | {"cuda_measure", "cuda_ozaki", "cuda_pauli", "cuda_product", "cuda_records", "cuda_shapes"}
+        | {"cuda_stack", "cuda_state", "cuda_tiles", "cuda_tuning", "engine", "errors", "launcher"}
+        | {"op_list", "ops", "pauli"},
+        {"cupy", "numpy"},
     ),
-    "cuda_stack": ({"engine", "ops", "_cpu"}, {"numpy"}),
+    "cuda_stack": ({"_cpu", "cuda_records", "engine", "op_list", "ops"}, {"numpy"}),
     "cuda_calibrate": (
-        {"calibrate_ops", "cuda_layout", "cuda_ozaki", "cuda_ozaki_pipeline", "cuda_ozaki_tables", "cuda_tiles"}
-        | {"cost", "jit", "ops"},
+        {"calibrate_ops", "cost", "cuda_compiler", "cuda_kernels", "cuda_ozaki_pipeline"}
+        | {"cuda_ozaki_tables", "cuda_shapes", "cuda_state", "cuda_tuning", "jit", "launcher", "ops"},
         {"numpy", "platformdirs"},
     ),
     "calibrate_ops": ({"ops"}, {"numpy"}),
     "cuda_ozaki": (
-        {"cuda_graph", "cuda_ozaki_pipeline", "cuda_ozaki_tables", "cuda_dense", "ozaki", "ops", "errors"},
+        {"cuda_graph", "cuda_ozaki_pipeline", "cuda_ozaki_tables", "cuda_records", "cuda_tuning"}
+        | {"errors", "launcher", "ops", "ozaki"},
         {"numpy"},
     ),
     "cuda_graph": (set(), set()),
-    "cuda_ozaki_pipeline": (set(), set()),
-    "cuda_ozaki_tables": ({"cuda_dense", "ozaki", "moduli", "ops"}, {"numpy"}),
-    "cuda_hadamard": ({"cuda_dense"}, {"numpy"}),
-    "cuda_founding": ({"cuda_ozaki", "cuda_ozaki_tables", "founding"}, {"numpy"}),
+    "cuda_ozaki_pipeline": ({"cuda_tuning"}, set()),
+    "cuda_ozaki_tables": ({"cuda_records", "moduli", "ozaki"}, {"numpy"}),
+    "cuda_hadamard": ({"cuda_records", "launcher", "op_list"}, {"numpy"}),
+    "cuda_founding": ({"cuda_ozaki", "cuda_ozaki_tables", "founding", "launcher"}, {"numpy"}),
     "founding": ({"moduli", "_cpu"}, {"numpy"}),
-    "cuda_measure": ({"cuda_dense", "jit"}, {"numpy"}),
-    "cuda_pauli": ({"jit"}, {"numpy"}),
-    "cuda_product": ({"cuda_dense", "cuda_layout", "ops", "errors"}, {"numpy"}),
-    "cuda_dense": ({"cuda_program", "jit", "ops"}, {"numpy"}),
+    "cuda_measure": ({"cuda_kernels", "cuda_records", "cuda_state", "launcher", "op_list"}, {"numpy"}),
+    "cuda_pauli": ({"cuda_kernels", "cuda_state", "launcher"}, {"numpy"}),
+    "cuda_product": (
+        {"cuda_kernels", "cuda_records", "cuda_shapes", "cuda_state", "cuda_tuning", "errors", "launcher"} | {"ops"},
+        {"numpy"},
+    ),
+    "cuda_dense": ({"cuda_kernels", "cuda_records", "ops"}, {"numpy"}),
     "cuda_tiles": (
-        {"cuda_straight", "cuda_straight_program", "cuda_program", "cuda_layout", "cuda_lower", "cuda_dense"}
-        | {"jit", "kept", "op_list", "ops", "errors"},
+        {"cuda_compiler", "cuda_kernels", "cuda_layout", "cuda_program", "cuda_records", "cuda_shapes"}
+        | {"cuda_state", "cuda_straight", "cuda_straight_program", "cuda_tuning", "kept", "launcher"}
+        | {"op_list", "ops"},
         {"numpy"},
     ),
     "cuda_straight": (
-        {"cuda_writer", "cuda_straight_program", "cuda_layout", "cuda_schedule", "cuda_work", "cuda_pairs"}
-        | {"cuda_dense", "cuda_lower", "ops"},
+        {"cuda_layout", "cuda_lower", "cuda_pairs", "cuda_records", "cuda_schedule", "cuda_shapes"}
+        | {"cuda_straight_program", "cuda_tuning", "cuda_work", "cuda_writer", "op_list", "ops"},
         {"numpy"},
     ),
     "cuda_writer": (
-        {"cuda_cores", "cuda_outer", "cuda_operands", "cuda_source", "cuda_straight_program", "cuda_phases"}
-        | {"cuda_program", "cuda_layout", "cuda_schedule", "cuda_work", "cuda_pairs", "cuda_lower", "ops"},
+        {"cuda_cores", "cuda_layout", "cuda_lower", "cuda_operands", "cuda_outer", "cuda_pairs"}
+        | {"cuda_phases", "cuda_records", "cuda_schedule", "cuda_shapes", "cuda_source"}
+        | {"cuda_straight_program", "cuda_work", "op_list", "ops"},
         {"numpy"},
     ),
     "cuda_outer": (
-        {"cuda_operands", "cuda_straight_program", "cuda_phases", "cuda_layout", "cuda_schedule", "cuda_lower"},
+        {"cuda_layout", "cuda_lower", "cuda_operands", "cuda_schedule", "cuda_straight_program"} | {"op_list"},
         {"numpy"},
     ),
     "cuda_operands": ({"ops"}, {"numpy"}),
     "cuda_straight_program": (set(), {"numpy"}),
-    "cuda_cores": ({"cuda_program", "cuda_work", "cuda_pairs", "cuda_lower", "ops"}, {"numpy"}),
-    "cuda_source": ({"cuda_layout", "cuda_schedule", "cuda_lower"}, set()),
-    "cuda_phases": ({"cuda_program", "cuda_lower", "ops"}, {"numpy"}),
-    "cuda_program": ({"cuda_layout", "cuda_schedule", "cuda_work", "cuda_lower", "ops", "errors"}, {"numpy"}),
-    "cuda_layout": ({"cuda_schedule", "cuda_work", "cuda_lower"}, {"numpy"}),
-    "cuda_schedule": ({"cuda_search", "cuda_work", "cuda_pairs", "cuda_lower"}, set()),
-    "cuda_work": ({"cuda_pairs", "cuda_lower"}, set()),
-    "cuda_search": ({"cuda_energy", "cuda_lower", "kept", "_cpu"}, set()),
-    "cuda_energy": ({"cuda_lower", "_cpu"}, set()),
-    "cuda_pairs": ({"cuda_lower", "ops"}, {"numpy"}),
-    "cuda_lower": ({"op_list", "ops", "_cpu"}, {"numpy"}),
+    "cuda_cores": ({"cuda_lower", "cuda_pairs", "cuda_work", "ops"}, {"numpy"}),
+    "cuda_source": ({"cuda_layout", "cuda_lower", "cuda_schedule", "cuda_shapes"}, set()),
+    "cuda_phases": ({"cuda_lower", "ops"}, {"numpy"}),
+    "cuda_program": (
+        {"cuda_layout", "cuda_lower", "cuda_records", "cuda_schedule", "cuda_shapes", "cuda_work"} | {"op_list", "ops"},
+        {"numpy"},
+    ),
+    "cuda_layout": ({"cuda_lower", "cuda_schedule", "cuda_shapes", "cuda_work", "op_list"}, {"numpy"}),
+    "cuda_schedule": ({"cuda_lower", "cuda_pairs", "cuda_search", "cuda_work", "op_list"}, set()),
+    "cuda_work": ({"cuda_lower", "cuda_pairs", "op_list"}, set()),
+    "cuda_search": ({"_cpu", "cuda_energy", "cuda_lower", "cuda_tuning", "kept"}, set()),
+    "cuda_energy": ({"_cpu", "cuda_lower", "cuda_tuning"}, set()),
+    "cuda_pairs": ({"cuda_lower", "cuda_records", "op_list", "ops"}, {"numpy"}),
+    "cuda_lower": ({"_cpu", "cuda_records", "op_list", "ops"}, {"numpy"}),
     "ozaki": ({"jit", "moduli", "errors"}, {"numpy", "cupy"}),
-    "jit": ({"kernels", "errors"}, {"cupy", "platformdirs"}),
+    "jit": ({"cuda_kernels", "errors"}, {"cupy", "platformdirs"}),
+    "cuda_kernels": ({"kernels"}, set()),
+    "cuda_shapes": (set(), set()),
+    "cuda_records": ({"ops"}, {"numpy"}),
+    "cuda_compiler": ({"cuda_kernels", "cuda_straight", "errors", "jit"}, set()),
+    "cuda_tuning": ({"_cpu"}, set()),
+    "cuda_state": ({"cost", "cuda_shapes", "engine", "errors", "launcher"}, {"numpy"}),
+    "launcher": ({"jit"}, set()),
     "cost_blocks": ({"cost", "op_list", "ops"}, set()),
     "cost": ({"op_list", "ops", "moduli", "errors"}, {"numpy"}),
     "gates": ({"op_list", "ops", "errors", "_cpu"}, {"numpy", "qiskit"}),
