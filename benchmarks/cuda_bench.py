@@ -78,8 +78,8 @@ def passes(engine, n=30):
     """Single tile passes: nothing, H on all tile qubits, at several places; batched transforms."""
     for precision in ("double", "single"):
         state = engine.allocate(n, precision)
-        fill(engine.cupy, state.amps, 1)
-        unit = pass_seconds(engine, state)
+        fill(engine.launcher.cupy, state.amps, 1)
+        unit = pass_seconds(engine.launcher, state)
         key = {"section": "pass", "precision": precision, "qubits": n}
         row(**key, what="in-place scale", seconds=unit, bytes_per_s=2 * state.amps.nbytes / unit)
         tile = 12 if precision == "double" else 13
@@ -105,17 +105,17 @@ def circuits(engine, plans, n=30):
     """Whole plans at full width."""
     for precision in ("double", "single"):
         state = engine.allocate(n, precision)
-        unit = pass_seconds(engine, state)
+        unit = pass_seconds(engine.launcher, state)
         for (name, width, prec, from_zero), (steps, predicted, planned, _, _) in plans.items():
             if width != n or prec != precision:
                 continue
-            fill(engine.cupy, state.amps, 1)
+            fill(engine.launcher.cupy, state.amps, 1)
             start = time.perf_counter()
             run_steps(engine, state, steps)
-            engine.cupy.cuda.Device().synchronize()
+            engine.launcher.cupy.cuda.Device().synchronize()
             first = time.perf_counter() - start
             engine.compiler.finish()
-            t = cuda_calibrate.event_seconds(engine, partial(run_steps, engine, state, steps), 3)
+            t = cuda_calibrate.event_seconds(engine.launcher.cupy, partial(run_steps, engine, state, steps), 3)
             key = {"circuit": name, "qubits": n, "precision": precision, "from_zero": from_zero}
             forecast = {"planned_passes": planned, "predicted_seconds": predicted}
             row(section="circuit", **key, seconds=t, passes=t / unit, **forecast, first_run_seconds=first)
@@ -125,8 +125,8 @@ def dense(engine, n=28):
     """Dense blocks on low, high and spread targets."""
     for precision in ("double", "single"):
         state = engine.allocate(n, precision)
-        fill(engine.cupy, state.amps, 1)
-        unit = pass_seconds(engine, state)
+        fill(engine.launcher.cupy, state.amps, 1)
+        unit = pass_seconds(engine.launcher, state)
         for k in range(2, 11):
             matrix = haar(1 << min(k, 8), k)
             if k > 8:
@@ -134,19 +134,19 @@ def dense(engine, n=28):
             spread = sorted(int(q) for q in np.random.default_rng(k).permutation(n)[:k])
             for where, targets in (("low", range(k)), ("high", range(n - k, n)), ("spread", spread)):
                 step = DenseBlock(Op(Kind.UNITARY, tuple(targets), matrix))
-                t = cuda_calibrate.event_seconds(engine, partial(engine.run_step, state, step), 3)
+                t = cuda_calibrate.event_seconds(engine.launcher.cupy, partial(engine.run_step, state, step), 3)
                 key = {"k": k, "targets": where, "qubits": n, "precision": precision}
                 row(section="dense", **key, seconds=t, passes=t / unit, tflops=8 * 2.0 ** (k + n) / t / 1e12)
                 if k >= 8 and precision == "double":
                     step = DenseBlock(step.op, Path.OZAKI, 15)
-                    t = cuda_calibrate.event_seconds(engine, partial(engine.run_step, state, step), 3)
+                    t = cuda_calibrate.event_seconds(engine.launcher.cupy, partial(engine.run_step, state, step), 3)
                     row(section="emulated", **key, seconds=t, passes=t / unit)
 
 
 def sample(engine, n=28):
     """A million shots, marginals, the norm, and an Ising chain's energy beside one copy of the state to the host."""
     state = engine.allocate(n, "double")
-    fill(engine.cupy, state.amps, 1)
+    fill(engine.launcher.cupy, state.amps, 1)
     uniforms = np.random.default_rng(3).random(1_000_000)
     bits = [1 << q for q in range(n)]
     x, z = (np.array(masks, np.uint64) for masks in (bits + [0] * (n - 1), [0] * n + [3 * bit for bit in bits[:-1]]))
@@ -186,11 +186,11 @@ def large(engine):
             if group:
                 mixed = sorted({op.targets[0] for op in group} | {0, 1, 2})
                 engine.run_step(state, TilePass(tuple(mixed), tuple(group)))
-        engine.cupy.cuda.Device().synchronize()
+        engine.launcher.cupy.cuda.Device().synchronize()
         seconds = time.perf_counter() - start
         norm = engine.norm(state)
         index = np.random.default_rng(5).integers(0, 1 << n, 1000)
-        got = engine.cupy.asnumpy(state.amps[engine.cupy.asarray(index)])
+        got = engine.launcher.cupy.asnumpy(state.amps[engine.launcher.cupy.asarray(index)])
         before = index ^ (index << 1 & ((1 << n) - 1))  # the chain of CX sums prefixes: undo it by differences
         want = np.ones(1000)
         for q, a in enumerate(angles):
@@ -207,13 +207,13 @@ def main():
     """Runs the sections asked for and writes the record after each."""
     plans = pickle.loads(pathlib.Path(sys.argv[1]).read_bytes())
     engine = cuda.create()
-    runtime = engine.cupy.cuda.runtime
+    runtime = engine.launcher.cupy.cuda.runtime
     RECORD.update(
-        card=engine.device_name,
+        card=engine.launcher.device_name,
         date=time.strftime("%Y-%m-%d"),
         command="benchmarks/cuda_bench.py " + " ".join(sys.argv[3:]),
         versions={
-            "cupy": engine.cupy.__version__,
+            "cupy": engine.launcher.cupy.__version__,
             "numpy": np.__version__,
             "driver": runtime.driverGetVersion(),
             "runtime": runtime.runtimeGetVersion(),
@@ -234,7 +234,7 @@ def main():
             sections[name]()
         except Exception as error:  # a failing section must not lose the others' numbers
             row(section=name, failed=repr(error)[:500])
-        engine.cupy.get_default_memory_pool().free_all_blocks()
+        engine.launcher.cupy.get_default_memory_pool().free_all_blocks()
         print(f"## {name} took {time.time() - start:.1f} s", flush=True)
         pathlib.Path(sys.argv[2]).write_text(json.dumps(RECORD, indent=1))
 

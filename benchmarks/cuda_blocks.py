@@ -34,15 +34,15 @@ def largest_error(found, exact, columns):
 
 def row(engine, state, k, rng):
     """One line of the table: native milliseconds, then per number of moduli milliseconds, error, its bound."""
-    cupy, num_qubits = engine.cupy, state.size.bit_length() - 1
+    cupy, num_qubits = engine.launcher.cupy, state.size.bit_length() - 1
     matrix = haar(cupy, 1 << k)
     targets = tuple(int(q) for q in rng.permutation(num_qubits)[:k])
     on_device, by_columns = cupy.asarray(matrix), state.reshape(1 << k, -1)
-    native = cuda_calibrate.event_seconds(engine, lambda: cupy.matmul(on_device, by_columns))
+    native = cuda_calibrate.event_seconds(engine.launcher.cupy, lambda: cupy.matmul(on_device, by_columns))
     cells = [str(k), f"{native * 1e3:.2f}"]
     numbers = np.sort(rng.integers(0, 1 << (num_qubits - k), CHECKED_COLUMNS))
     for count in COUNTS:
-        block = EmulatedBlock(engine, matrix, targets, {}, count)
+        block = EmulatedBlock(engine.launcher, matrix, targets, {}, count)
         rows = block.row_offset.astype(np.int64)[:, None]
         index = rows | cupy.asarray(block._column_offsets(numbers).astype(np.int64))[None, :]
         before = state[index].get()
@@ -50,7 +50,7 @@ def row(engine, state, k, rng):
         exact = block.block.matrix.astype(np.clongdouble) @ before.astype(np.clongdouble)
         error = largest_error(state[index].get(), exact, before)
         plain = largest_error(cupy.matmul(cupy.asarray(block.block.matrix), cupy.asarray(before)).get(), exact, before)
-        seconds = cuda_calibrate.event_seconds(engine, lambda b=block: b.run(state, {"REAL": "double"}))
+        seconds = cuda_calibrate.event_seconds(engine.launcher.cupy, lambda b=block: b.run(state, {"REAL": "double"}))
         bound = float(moduli.error_bound(count, max(k, 7))) / UNIT
         cells += [f"{seconds * 1e3:.2f}", f"{error:.3g}", f"{plain:.2g}", f"{bound:.3g}", str(redone)]
     return "| " + " | ".join(cells) + " |"
@@ -59,7 +59,7 @@ def row(engine, state, k, rng):
 def main(out, num_qubits=26):
     """Writes the table."""
     engine = select("cuda")
-    cupy, rng = engine.cupy, np.random.default_rng(1)
+    cupy, rng = engine.launcher.cupy, np.random.default_rng(1)
     size = 1 << int(num_qubits)
     state = cupy.random.standard_normal(size) + 1j * cupy.random.standard_normal(size)
     state /= cupy.linalg.norm(state)
@@ -68,7 +68,7 @@ def main(out, num_qubits=26):
         names += [f"{count} moduli ms", "error", "native error", "bound", "redone"]
     lines = ["| " + " | ".join(names) + " |", "|" + " --- |" * len(names)]
     lines += [row(engine, state, k, rng) for k in range(7, 13)]
-    text = f"{engine.device_name}, {num_qubits} qubits; errors over a column's norm, in units of 2^-53.\n\n"
+    text = f"{engine.launcher.device_name}, {num_qubits} qubits; errors over a column's norm, in units of 2^-53.\n\n"
     Path(out).write_text(text + "\n".join(lines) + "\n")
 
 

@@ -20,14 +20,14 @@ from pathlib import Path
 
 import numpy as np
 
-from qsim_ozaki import cuda_dense, cuda_product, jit
+from qsim_ozaki import cuda_dense, cuda_kernels, cuda_product, cuda_records, jit
 from qsim_ozaki.cuda_dense import BLOCK_SHAPES
 from qsim_ozaki.ops import Kind, Op
 
 UNIT = {"double": 2.0**-53, "single": 2.0**-24}
 DTYPE = {"double": np.complex128, "single": np.complex64}
 CHECKED_QUBITS, CHECKED_COLUMNS = 18, 8
-# by the names of `jit.HELD_MACROS` (to 6 qubits) or `jit.STREAMED_MACROS` from the third on
+# by the names of `cuda_kernels.HELD_MACROS` (to 6 qubits) or `cuda_kernels.STREAMED_MACROS` from the third on
 OTHER_SHAPES = {
     ("double", 4): ("128 16 1 3 4 2",),
     ("double", 5): ("256 8 2 4 4 1", "128 4 1 4 4 3"),
@@ -47,7 +47,7 @@ PARTS = {("double", 10): ((26, 3), (21, 3)), ("single", 9): ((26, 3),), ("single
 
 
 class Launcher:
-    """As much of an engine as one block needs."""
+    """The part of a launcher that one block needs."""
 
     def __init__(self, cupy):
         self.cupy, self.device = cupy, cupy.cuda.Device()
@@ -68,9 +68,11 @@ class Launcher:
 
     def compiled(self, name, instance):
         """A kernel on this device; says where it spills."""
-        kernel = jit.KERNELS[name]
-        source = (jit.SOURCES / kernel.file).read_text()
-        compiled = jit.nvrtc().compile(source, kernel.file, jit.options(kernel, dict(instance), self.architecture))
+        kernel = cuda_kernels.KERNELS[name]
+        source = (cuda_kernels.SOURCES / kernel.file).read_text()
+        compiled = jit.nvrtc().compile(
+            source, kernel.file, jit.nvrtc_options(kernel, dict(instance), self.architecture)
+        )
         if jit.spilled_bytes(compiled.log):
             print(name, instance, "spills")
         return jit.function(compiled.code, kernel.function)
@@ -114,7 +116,7 @@ def by_kernel(launcher, matrix, targets, num_qubits, shape):
     """A launch of the kernel of ``shape``."""
     op = Op(Kind.UNITARY, tuple(targets), matrix)
     if len(targets) == 3:
-        op = cuda_dense.widened(op, (), num_qubits)
+        op = cuda_dense.with_free_target(op, (), num_qubits)
     k = len(op.targets)
     tables = cuda_dense.dense_tables(op.matrix(), op.targets, {}, num_qubits, shape)
     arrays = [launcher.cupy.asarray(values) for values in (tables.matrix, tables.places)]
@@ -134,7 +136,7 @@ def by_library(launcher, matrix, targets, num_qubits, part, precision):
     """A launch of gather, product and scatter, in parts of 2**part[0] amplitudes and by part[1] products."""
     cuda_product.part_elements = lambda k, room: max(1 << part[0], 1 << k)
     cuda_product.LEAST_QUBITS_OF_THREE = 0 if part[1] == 3 else 99
-    run = cuda_product.product_launch(launcher, matrix, targets, {}, num_qubits, precision)
+    run = cuda_product.LibraryProduct(launcher, matrix, targets, {}, num_qubits, precision).run
 
     def launch(state):
         cuda_product.LEAST_QUBITS_OF_THREE = 0 if part[1] == 3 else 99
@@ -146,7 +148,7 @@ def by_library(launcher, matrix, targets, num_qubits, part, precision):
 def variants(k, precision):
     """Names and makers of what can do a matrix on ``k`` qubits of a state in ``precision``."""
     wide, own = max(k, 4), BLOCK_SHAPES[precision].get(max(k, 4))
-    macros = [name.lower() for name in (jit.HELD_MACROS if wide <= 6 else jit.STREAMED_MACROS)]
+    macros = [name.lower() for name in (cuda_kernels.HELD_MACROS if wide <= 6 else cuda_kernels.STREAMED_MACROS)]
     for text in (None, *OTHER_SHAPES.get((precision, wide), ())) if own else ():
         shape = own
         if text:
@@ -162,8 +164,8 @@ def columns_of(targets, precision):
     """A random state of few qubits, the indices of its columns, some of them, and their exact products."""
     rng, n, matrix = np.random.default_rng(5), CHECKED_QUBITS, haar(len(targets))
     state = (rng.normal(size=1 << n) + 1j * rng.normal(size=1 << n)).astype(DTYPE[precision])
-    rows = cuda_dense.sums([(1 << t, 0) for t in targets])[:, 0].astype(np.int64)
-    others = cuda_dense.sums([(1 << q, 0) for q in range(n) if q not in targets])[:, 0].astype(np.int64)
+    rows = cuda_records.sums([(1 << t, 0) for t in targets])[:, 0].astype(np.int64)
+    others = cuda_records.sums([(1 << q, 0) for q in range(n) if q not in targets])[:, 0].astype(np.int64)
     index = rows[:, None] | others[None, :]
     some = rng.choice(len(others), CHECKED_COLUMNS, replace=False)
     return state, index, some, matrix.astype(np.clongdouble) @ state[index[:, some]].astype(np.clongdouble)
@@ -258,7 +260,9 @@ def pieces(launcher, state, n):
                 def move(kernel=kernel, places=places, parts=tables.parts, blocks=blocks, block=block):
                     pair = (state.amps, block)
                     for number in range(len(parts)):
-                        launcher.launch(kernel, jit.DOUBLE, blocks, 256, (*pair, places, parts[number : number + 1]))
+                        launcher.launch(
+                            kernel, cuda_kernels.DOUBLE, blocks, 256, (*pair, places, parts[number : number + 1])
+                        )
 
                 words.append(f"{kernel} {where} {launcher.seconds(move) * 1e3:.2f}")
         print(f"parts of 2^{bits}, ms: " + ", ".join(words), flush=True)
@@ -270,7 +274,7 @@ def steps(num_qubits=20):
     from qsim_ozaki.steps import DenseBlock
 
     engine = cuda.create()
-    wait = engine.cupy.cuda.get_current_stream().synchronize
+    wait = engine.launcher.cupy.cuda.get_current_stream().synchronize
 
     def seconds(register, step):
         start = time.perf_counter()

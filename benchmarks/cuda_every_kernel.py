@@ -13,7 +13,17 @@ from cuda_bench import apply
 from cuda_ozaki_inputs import build_all
 from cuda_random import gate
 
-from qsim_ozaki import cuda, cuda_founding, cuda_hadamard, cuda_ozaki, cuda_ozaki_tables, cuda_tiles, founding, jit
+from qsim_ozaki import (
+    cuda,
+    cuda_founding,
+    cuda_hadamard,
+    cuda_kernels,
+    cuda_ozaki,
+    cuda_ozaki_tables,
+    cuda_tiles,
+    founding,
+    jit,
+)
 from qsim_ozaki.bench_blocks import haar, random_vector
 from qsim_ozaki.cuda_ozaki_pipeline import Pipeline, Wgmma, pipeline
 from qsim_ozaki.engine import StackWork
@@ -107,7 +117,7 @@ def transforms(engine, n=14):
         engine.run_step(state, HadamardPass(qubits))
         judge("Hadamard pass", engine.vector(state), want, precision)
     state = engine.load(start, "single")
-    cuda_hadamard.apply(engine, state.amps, [qubits])
+    cuda_hadamard.apply(engine.launcher, state.amps, [qubits])
     judge("Hadamard transform", engine.vector(state), want, "tf32")
 
 
@@ -133,13 +143,13 @@ def emulations(fast):
 
 def compiled(engine, fast):
     """What is launched, compiled on all cores."""
-    wanted = [(name, instance) for name, row in jit.KERNELS.items() for instance in row.instances]
+    wanted = [(name, instance) for name, row in cuda_kernels.KERNELS.items() for instance in row.instances]
     for k, moduli, how in emulations(fast):
-        for real in cuda_tiles.INSTANCES.values():
+        for real in cuda_kernels.INSTANCES.values():
             wanted += how.kernels(1 << k - 7, moduli, real)
     for whole in (0, 8, 16):
         for form in Wgmma:
-            wanted += Pipeline(whole, wgmma=form).kernels(2, 3, cuda_tiles.INSTANCES["double"])[2:4]
+            wanted += Pipeline(whole, wgmma=form).kernels(2, 3, cuda_kernels.INSTANCES["double"])[2:4]
     build_all(engine, wanted)
 
 
@@ -148,10 +158,10 @@ def emulated(engine, fast, n=14):
     for k, moduli, how in emulations(fast):
         op = Op(Kind.UNITARY, tuple(range(2, 2 + k)), haar(1 << k, 3))
         want = apply(random_vector(n, 1), op, n)
-        block = cuda_ozaki.EmulatedBlock(engine, op.matrix(), op.targets, {}, moduli, how)
+        block = cuda_ozaki.EmulatedBlock(engine.launcher, op.matrix(), op.targets, {}, moduli, how)
         for precision in ("double", "single"):
             state = engine.load(random_vector(n, 1), precision)
-            redone, _ = block.run(state.amps, cuda_tiles.INSTANCES[precision])
+            redone, _ = block.run(state.amps, cuda_kernels.INSTANCES[precision])
             what = f"emulated block of {k}, {moduli} moduli, {how.columns} columns whole"
             limit = precision if moduli == 15 or precision == "single" else "34 bits"
             judge(what, engine.vector(state), want, limit)
@@ -164,24 +174,24 @@ def emulated(engine, fast, n=14):
 
 def products(engine, k=8, moduli=3):
     """INT8 products: raw sums are the naive kernel's, in each plane in another order; both product kernels agree."""
-    cupy, rng, size, columns = engine.cupy, np.random.default_rng(9), 1 << k, cuda_ozaki_tables.PRODUCT_COLUMNS
-    block = cuda_ozaki.EmulatedBlock(engine, haar(1 << k, 5), tuple(range(k)), {}, moduli)
+    cupy, rng, size, columns = engine.launcher.cupy, np.random.default_rng(9), 1 << k, cuda_ozaki_tables.PRODUCT_COLUMNS
+    block = cuda_ozaki.EmulatedBlock(engine.launcher, haar(1 << k, 5), tuple(range(k)), {}, moduli)
     planes = 2 * moduli
     matrix = block.operand = cupy.asarray(rng.integers(-120, 121, planes * size * size).astype(np.int8))
     operand = cupy.asarray(rng.integers(-120, 121, planes * size * columns).astype(np.int8))
     naive, raw = (cupy.zeros(planes * size * columns, np.int32) for _ in range(2))
     sizes = (np.uint64(naive.size), np.int32(size), np.uint64(columns))
-    engine.launch("ozaki_naive", {}, 512, 256, (matrix, operand, naive, *sizes))
+    engine.launcher.launch("ozaki_naive", {}, 512, 256, (matrix, operand, naive, *sizes))
     record = cuda_ozaki_tables.product_record(size, columns, planes)
-    shared = cuda_ozaki.STAGES[engine.architecture] * cuda_ozaki.STAGE_BYTES
+    shared = cuda_ozaki.STAGES[engine.launcher.architecture] * cuda_ozaki.STAGE_BYTES
     args = (matrix, operand, raw, record, block.scheme)
-    engine.launch("ozaki_product", {"RAW": "1"}, PROCESSORS, cuda_ozaki.THREADS, args, shared)
+    engine.launcher.launch("ozaki_product", {"RAW": "1"}, PROCESSORS, cuda_ozaki.THREADS, args, shared)
     got, want = (np.sort(sums.get().reshape(planes, -1)) for sums in (raw, naive))
     judge("sums of INT8 products", got, want, "exact")
     for whole in (0, 8, 16):
         block.order = {"WHOLE": str(whole)}
         found = []
-        for form in (None, *Wgmma) if engine.architecture == 90 else (None,):
+        for form in (None, *Wgmma) if engine.launcher.architecture == 90 else (None,):
             out = cupy.full(naive.size, -99, np.int8)
             block.multiply(operand, out, columns, form)
             found.append(out.get().astype(int))
@@ -201,11 +211,11 @@ def founding_design(engine):
         if form.moduli:
             want["residues"] = founding.residues_of(sums, form.moduli[product.modulus])
         for layer in layers:
-            got = cuda_founding.multiply(engine, *planes, form, layer, 0)
+            got = cuda_founding.multiply(engine.launcher, *planes, form, layer, 0)
             judge(f"founding {layer} by {form.name}", got.astype(int), want[layer], "exact")
-        naive = cuda_founding.naive_sums(engine, planes[0][product.left], planes[1][product.right])
+        naive = cuda_founding.naive_sums(engine.launcher, planes[0][product.left], planes[1][product.right])
         judge(f"founding naive sums by {form.name}", naive, sums, "exact")
-        got = cuda_founding.multiply(engine, *planes, form)
+        got = cuda_founding.multiply(engine.launcher, *planes, form)
         judge(f"founding product by {form.name}", got, founding.multiply(*planes, form), "exact")
     form = founding.halves()
     planes = founding.planes(left, form), founding.planes(np.ascontiguousarray(right.T), form)
@@ -213,7 +223,7 @@ def founding_design(engine):
     parts = founding.parts(left, form), founding.parts(right, form)
     count = len(form.moduli)
     exact = parts[0][product.left // count].astype(object) @ parts[1][product.right // count].astype(object)
-    got = cuda_founding.multiply(engine, *planes, form, "integers", number)
+    got = cuda_founding.multiply(engine.launcher, *planes, form, "integers", number)
     judge("founding integers", (got.astype(object) - exact).astype(float), np.zeros(exact.shape), "exact")
 
 
@@ -248,7 +258,7 @@ def main():
     fast = "fast" in sys.argv[1:]
     names = noted()
     engine = cuda.create()
-    engine.num_processors = PROCESSORS
+    engine.launcher.num_processors = PROCESSORS
     compiled(engine, fast)
     for precision in ("double", "single"):
         tiles(engine, precision)
@@ -262,9 +272,13 @@ def main():
     emulated(engine, fast)
     products(engine)
     founding_design(engine)
-    engine.launch("rate_int8", {}, PROCESSORS, 256, (engine.cupy.zeros(1, np.int32), np.int32(5), np.int32(5)))
-    engine.cupy.cuda.Device().synchronize()
-    left_out = {name for name, row in jit.KERNELS.items() if engine.architecture in row.architectures} - names
+    engine.launcher.launch(
+        "rate_int8", {}, PROCESSORS, 256, (engine.launcher.cupy.zeros(1, np.int32), np.int32(5), np.int32(5))
+    )
+    engine.launcher.cupy.cuda.Device().synchronize()
+    left_out = {
+        name for name, row in cuda_kernels.KERNELS.items() if engine.launcher.architecture in row.architectures
+    } - names
     if left_out:
         sys.exit(f"not launched: {', '.join(sorted(left_out))}")
     print("every kernel agrees with NumPy")

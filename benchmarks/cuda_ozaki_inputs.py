@@ -14,7 +14,7 @@ COUNTS = (PARITY, BITS_34, 15)  # 15: what earlier times were measured with
 
 def haar_on(engine, k, seed=1):
     """A Haar-random matrix, drawn on the device."""
-    cupy = engine.cupy
+    cupy = engine.launcher.cupy
     generator = cupy.random.default_rng(seed)
     size = 1 << k
     q, r = cupy.linalg.qr(generator.standard_normal((size, size)) + 1j * generator.standard_normal((size, size)))
@@ -24,13 +24,13 @@ def haar_on(engine, k, seed=1):
 
 def random_amps(engine, n, dtype=np.complex128, seed=1):
     """A random state, made on the device."""
-    amps = engine.cupy.empty(1 << n, dtype)
-    fill(engine.cupy, amps, seed)
+    amps = engine.launcher.cupy.empty(1 << n, dtype)
+    fill(engine.launcher.cupy, amps, seed)
     return amps
 
 
 def build_all(engine, wanted):
     """Seconds in which kernels' instances are compiled, on all cores."""
     start = time.perf_counter()
-    jit.cache_all(wanted, engine.architecture)
+    jit.cache_all(wanted, engine.launcher.architecture)
     return time.perf_counter() - start

@@ -5,9 +5,9 @@ import subprocess
 
 from cuda_ozaki_inputs import COUNTS, haar_on, random_amps
 
+from qsim_ozaki.cuda_kernels import DOUBLE
 from qsim_ozaki.cuda_ozaki import EmulatedBlock
 from qsim_ozaki.cuda_ozaki_pipeline import Pipeline, pipeline
-from qsim_ozaki.jit import DOUBLE
 
 BUSY, OVER_ALL = ".avg.pct_of_peak_sustained_active", ".avg.pct_of_peak_sustained_elapsed"
 KERNELS = "regex:ozaki_(encode|scale|residues|wgmma|held|product|finish|reconstruct|commit)"
@@ -34,7 +34,7 @@ def kernels_once(engine):
         matrix = haar_on(engine, k)
         for count in COUNTS[:2]:
             for how in (pipeline(k, count), Pipeline()):
-                EmulatedBlock(engine, matrix, tuple(range(5, 5 + k)), {}, count, how).run(amps, DOUBLE)
+                EmulatedBlock(engine.launcher, matrix, tuple(range(5, 5 + k)), {}, count, how).run(amps, DOUBLE)
 
 
 def profile(once, lines):

@@ -33,14 +33,15 @@ import cuda_ozaki_ways
 import numpy as np
 from cuda_ozaki_inputs import BITS_34, COUNTS, PARITY, build_all, haar_on, random_amps
 
-from qsim_ozaki import choose, cost, cost_blocks, cuda_calibrate, cuda_founding, founding, jit, moduli
+from qsim_ozaki import choose, cost, cost_blocks, cuda_calibrate, cuda_founding, cuda_kernels, founding, moduli
 from qsim_ozaki.bench_blocks import timer
 from qsim_ozaki.bench_gemm import GemmOptions
 from qsim_ozaki.bench_gpu import fill
+from qsim_ozaki.cuda_kernels import DOUBLE, SINGLE
 from qsim_ozaki.cuda_ozaki import EmulatedBlock
-from qsim_ozaki.cuda_ozaki_pipeline import FINISHED, Pipeline, pipeline
+from qsim_ozaki.cuda_ozaki_pipeline import Pipeline, pipeline
+from qsim_ozaki.cuda_tuning import FINISHED
 from qsim_ozaki.engine import select
-from qsim_ozaki.jit import DOUBLE, SINGLE
 from qsim_ozaki.ops import Kind, Op
 from qsim_ozaki.steps import DenseBlock
 from qsim_ozaki.steps import Path as Arithmetic
@@ -86,7 +87,7 @@ def compile_all(engine, lines):
         ("ozaki_product", {"RAW": "1"}),
     ]
     for name in ("ozaki_founding", "dense_held", "dense_streamed"):
-        wanted += [(name, instance) for instance in jit.KERNELS[name].instances]
+        wanted += [(name, instance) for instance in cuda_kernels.KERNELS[name].instances]
     for k in range(7, 14):
         for real, count in [*((DOUBLE, count) for count in COUNTS), (SINGLE, BITS_34)]:
             hows = {Pipeline(), pipeline(k, count), Pipeline(FINISHED.get(k, 0), 8)}
@@ -104,24 +105,24 @@ def layers(engine, lines):
         same = {}
         for number, (product, sums) in enumerate(founding.sums(*planes, form)):
             if form.moduli and number % 5 == 0:
-                found = cuda_founding.multiply(engine, *planes, form, "sums", number)
-                residues = cuda_founding.multiply(engine, *planes, form, "residues", number)
+                found = cuda_founding.multiply(engine.launcher, *planes, form, "sums", number)
+                residues = cuda_founding.multiply(engine.launcher, *planes, form, "residues", number)
                 same["sums"] = same.get("sums", True) and bool(np.array_equal(found, sums))
                 expected = founding.residues_of(sums, form.moduli[product.modulus])
                 same["residues"] = same.get("residues", True) and bool(np.array_equal(residues, expected))
-        doubles = cuda_founding.multiply(engine, *planes, form)
+        doubles = cuda_founding.multiply(engine.launcher, *planes, form)
         same["doubles"] = bool(np.array_equal(doubles, founding.multiply(*planes, form)))
         error = float(np.max(np.abs(doubles - left.astype(np.longdouble) @ right.astype(np.longdouble))))
         lines.add(part="layers", form=form.name, error=error, **same)
     form, size = founding.halves(), 2048
     left, right = rng.uniform(-1, 1, (2, size, size))
-    found = cuda_founding.multiply(engine, founding.planes(left, form), founding.planes(right.T, form), form)
+    found = cuda_founding.multiply(engine.launcher, founding.planes(left, form), founding.planes(right.T, form), form)
     lines.add(part="layers", form=form.name, size=size, error=float(np.max(np.abs(found - left @ right))))
 
 
 def exact_error(engine, block, amps, before, numbers):
     """Largest error of some columns over their norm, in units of 2**-53."""
-    index = block.row_offset.astype(np.int64)[:, None] | engine.cupy.asarray(
+    index = block.row_offset.astype(np.int64)[:, None] | engine.launcher.cupy.asarray(
         block._column_offsets(numbers).astype(np.int64)
     )
     exact = block.block.matrix.astype(np.clongdouble) @ before.astype(np.clongdouble)
@@ -132,7 +133,7 @@ def exact_error(engine, block, amps, before, numbers):
 def some_columns(engine, block, amps, n, k, rng):
     """Numbers of a few columns, and their amplitudes."""
     numbers = np.sort(rng.integers(0, 1 << n - max(k, 7), max(6 >> max(k - 8, 0), 1)))  # a host takes long
-    index = block.row_offset.astype(np.int64)[:, None] | engine.cupy.asarray(
+    index = block.row_offset.astype(np.int64)[:, None] | engine.launcher.cupy.asarray(
         block._column_offsets(numbers).astype(np.int64)
     )
     return numbers, amps[index].get()
@@ -151,7 +152,7 @@ def written_back(engine, lines):
                 start = random_amps(engine, n, dtype)
                 found, checks = [], []
                 for how in (Pipeline(), Pipeline(columns, 8)):
-                    block, amps = EmulatedBlock(engine, matrix, targets, {}, count, how), start.copy()
+                    block, amps = EmulatedBlock(engine.launcher, matrix, targets, {}, count, how), start.copy()
                     checks.append(block.run(amps, {"REAL": real}))
                     found.append(amps)
                 numbers, before = some_columns(engine, block, start, n, k, rng)
@@ -171,10 +172,10 @@ def faults(engine, lines):
         matrix = haar_on(engine, k, group)
         targets = tuple(int(q) for q in rng.permutation(n)[:k])
         how = pipeline(k, count) if group % 2 else Pipeline()
-        block = EmulatedBlock(engine, matrix, targets, {}, count, how)
+        block = EmulatedBlock(engine.launcher, matrix, targets, {}, count, how)
         start = random_amps(engine, n, seed=group)
         expected = start.copy()
-        EmulatedBlock(engine, matrix, targets, {}, PARITY).run(expected, DOUBLE)
+        EmulatedBlock(engine.launcher, matrix, targets, {}, PARITY).run(expected, DOUBLE)
         for _ in range(FAULTS_PER_GROUP):
             at = int(rng.integers(block.operand.size))
             modulus, old = int(block.block.scheme.moduli[at >> 2 * k + 1, 0]), int(block.operand[at])
@@ -182,7 +183,7 @@ def faults(engine, lines):
             amps = start.copy()
             redone, _ = block.run(amps, DOUBLE)
             block.operand[at] = old
-            distance = float(engine.cupy.linalg.norm(amps - expected))
+            distance = float(engine.launcher.cupy.linalg.norm(amps - expected))
             caught, trials = caught + (redone > 0), trials + 1
             right += distance <= 32 * float(moduli.error_bound(count, k))
     lines.add(part="faults", trials=trials, caught=caught, right=right)
@@ -209,7 +210,7 @@ def one_time(engine, block, amps, where, rng):
 
 def times(n, engine, lines):
     """Matrices of every size by the library's product and emulated; errors beside the bound."""
-    rng, cupy, clock = np.random.default_rng(5), engine.cupy, timer(engine)
+    rng, cupy, clock = np.random.default_rng(5), engine.launcher.cupy, timer(engine)
     amps = random_amps(engine, n)
     for k in (8, 9, 10, 11, 12, 7, 6, 5, 4, 3, 13) if n == 26 else range(8, 13):
         matrix = haar_on(engine, min(k, 12))
@@ -222,7 +223,7 @@ def times(n, engine, lines):
             product()
             line["library_ms"] = 1e3 * float(np.median([clock(product) for _ in range(3)]))
         for count in COUNTS if k < 12 else (moduli.num_moduli_for(None, k), BITS_34):
-            block = EmulatedBlock(engine, matrix, targets, {}, count)
+            block = EmulatedBlock(engine.launcher, matrix, targets, {}, count)
             found = one_time(engine, block, amps, (n, k), rng)
             lines.add(**line, moduli=count, columns=block.how.columns, **found)
             del block
@@ -238,7 +239,7 @@ def auto(engine, lines):
     build_all(engine, [row for k, count in wanted for row in pipeline(k, count).kernels(1 << k - 7, count, DOUBLE)])
     for n in (20, 22, 24, 26, 28):
         state = engine.allocate(n, "double")
-        fill(engine.cupy, state.amps, 1)
+        fill(engine.launcher.cupy, state.amps, 1)
         for k in range(1, 13):
             if k not in matrices:
                 matrices[k] = haar_on(engine, k)

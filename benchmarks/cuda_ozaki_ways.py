@@ -7,9 +7,9 @@ import numpy as np
 from cuda_ozaki_inputs import BITS_34, PARITY, build_all, haar_on, random_amps
 
 from qsim_ozaki.bench_blocks import timer
+from qsim_ozaki.cuda_kernels import DOUBLE
 from qsim_ozaki.cuda_ozaki import EmulatedBlock
 from qsim_ozaki.cuda_ozaki_pipeline import pipeline
-from qsim_ozaki.jit import DOUBLE
 
 QUBITS, ROUNDS = 26, 7
 CASES = ((8, BITS_34), (10, PARITY), (9, BITS_34), (10, BITS_34), (8, PARITY), (9, PARITY), (7, BITS_34), (11, BITS_34))
@@ -42,7 +42,7 @@ def one_size(engine, lines, start, k, count):
     amps, blocks, lined, expected = start.copy(), {}, {}, None
     for name, how in ways(k, count).items():
         print(f"k = {k}, {count} moduli: {name}", flush=True)  # the last one, where it does not end
-        block = EmulatedBlock(engine, matrix, targets, {}, count, how)
+        block = EmulatedBlock(engine.launcher, matrix, targets, {}, count, how)
         amps[...] = start
         redone, _ = block.run(amps, DOUBLE)
         expected = amps.copy() if expected is None else expected
@@ -70,4 +70,4 @@ def compare(engine, lines):
     start = random_amps(engine, QUBITS)
     for k, count in CASES:
         one_size(engine, lines, start, k, count)
-        engine.cupy.get_default_memory_pool().free_all_blocks()
+        engine.launcher.cupy.get_default_memory_pool().free_all_blocks()

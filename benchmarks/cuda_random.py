@@ -74,7 +74,7 @@ def draw(number, widest, devices):
 
 def apart(gpu, cpu, circuit):
     """||cuda - cpu|| from |0...0>, or from the same random state, drawn and compared on the device."""
-    cupy = gpu.cupy
+    cupy = gpu.launcher.cupy
     state = gpu.allocate(circuit.num_qubits, "double")
     fill(cupy, state.amps, circuit.number)
     from_zero = circuit.on_gpu.options.from_zero
@@ -113,7 +113,7 @@ def main():
             if not error <= LIMIT:
                 print(f"circuit {circuit.number}, {circuit.num_qubits} qubits: distance {error:.3g}", flush=True)
             worst, done = max(worst, error if math.isfinite(error) else math.inf), done + 1
-        gpu.cupy.get_default_memory_pool().free_all_blocks()
+        gpu.launcher.cupy.get_default_memory_pool().free_all_blocks()
         print(f"{done} circuits, {time.time() - start:.0f} s, worst distance {worst:.3g}", flush=True)
         if time.time() - start > seconds:
             break

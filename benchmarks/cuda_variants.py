@@ -21,7 +21,17 @@ from pathlib import Path
 
 import numpy as np
 
-from qsim_ozaki import _cpu, cuda, cuda_calibrate, cuda_layout, cuda_search, cuda_straight, jit
+from qsim_ozaki import (
+    _cpu,
+    cuda,
+    cuda_calibrate,
+    cuda_kernels,
+    cuda_layout,
+    cuda_search,
+    cuda_shapes,
+    cuda_straight,
+    jit,
+)
 from qsim_ozaki.bench_blocks import random_vector
 from qsim_ozaki.bench_gpu import fill
 from qsim_ozaki.ops import EMPTY, Kind, Op
@@ -54,7 +64,7 @@ VARIANTS = {
     "no pairs": Variant("no matrices by tensor cores", names=((cuda_straight, "has_pairs", lambda *_: False),)),
     "more pairs": Variant(
         "blocks and exchanges at their energy alone",
-        names=((cuda_search, "PHASE_ENERGIES", {"double": _cpu.PhaseEnergies(171, 238, 100, 100, 86)}),),
+        names=((cuda_search, "STAGE_ENERGIES", {"double": _cpu.PhaseEnergies(171, 238, 100, 100, 86)}),),
     ),
     "three registers": Variant("8 amplitudes a thread, 512 threads", shape={"register_qubits": 3}),
     "short": Variant("passes cut at 6500 instructions", names=((cuda_straight, "MAX_INSTRUCTIONS", {"double": 6500}),)),
@@ -82,7 +92,7 @@ def active(variant):
 
     with tempfile.TemporaryDirectory() as folder:
         if variant.patches:
-            for header in jit.SOURCES.glob("*.cu*"):
+            for header in cuda_kernels.SOURCES.glob("*.cu*"):
                 text = header.read_text()
                 for old, new in variant.patches:
                     text = text.replace(old, new)
@@ -90,14 +100,14 @@ def active(variant):
             put(jit, "SOURCES", Path(folder))
         for owner, name, value in variant.names:
             put(owner, name, value)
-        shape = cuda_layout.GENERATED["double"]
-        cuda_layout.GENERATED["double"] = replace(shape, **variant.shape)
+        shape = cuda_shapes.GENERATED["double"]
+        cuda_shapes.GENERATED["double"] = replace(shape, **variant.shape)
         put(cuda_straight, "blocks", lambda architecture: variant.blocks)
         jit.sources_hash.cache_clear()
         try:
             yield
         finally:
-            cuda_layout.GENERATED["double"] = shape
+            cuda_shapes.GENERATED["double"] = shape
             for owner, name, value in reversed(kept):
                 setattr(owner, name, value)
             jit.sources_hash.cache_clear()
@@ -121,29 +131,35 @@ def programs_of(steps, n):
 
 def compiled(engine, programs):
     """Launches of ``programs`` on a state, compiled on all cores, and how many kernels spill."""
-    options = jit.options(jit.STRAIGHT, cuda_straight.instance(engine.architecture, "double"), engine.architecture)
+    options = jit.nvrtc_options(
+        cuda_kernels.STRAIGHT,
+        cuda_straight.instance(engine.launcher.architecture, "double"),
+        engine.launcher.architecture,
+    )
     sources = sorted({p.source for p in programs if not isinstance(p, Prepare)})
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         cubins = dict(zip(sources, pool.map(lambda s: jit.compile_generated(s, options), sources), strict=True))
     spills = sum(jit.spilled_bytes(c.log) > 0 for c in cubins.values())
-    functions = {source: jit.function(c.code, jit.STRAIGHT.function) for source, c in cubins.items()}
+    functions = {source: jit.function(c.code, cuda_kernels.STRAIGHT.function) for source, c in cubins.items()}
     launches = []
     for program in programs:
         if isinstance(program, Prepare):
             launches.append(partial(engine.run_step, step=program))
             continue
-        tables, record = engine.cupy.asarray(program.tables), cuda_straight.arguments(program, "double")
+        tables, record = engine.launcher.cupy.asarray(program.tables), cuda_straight.arguments(program, "double")
         shared = cuda_straight.shared_bytes(
-            program, cuda_straight.ROOM[engine.architecture] - cuda_straight.STATIC_BYTES, "double"
+            program, cuda_straight.ROOM[engine.launcher.architecture] - cuda_straight.STATIC_BYTES, "double"
         )
-        blocks = min(program.num_tiles, engine.num_processors * cuda_straight.blocks(engine.architecture))
-        threads = 1 << (len(program.tile) - cuda_layout.GENERATED["double"].register_qubits)
+        blocks = min(
+            program.num_tiles, engine.launcher.num_processors * cuda_straight.blocks(engine.launcher.architecture)
+        )
+        threads = 1 << (len(program.tile) - cuda_shapes.GENERATED["double"].register_qubits)
 
         def launch(
             state, function=functions[program.source], tables=tables, record=record, size=(blocks, threads, shared)
         ):
             arguments = (state.amps, tables, state.new_tickets(), record)
-            engine.launch_function(function, size[0], size[1], arguments, size[2])
+            engine.launcher.launch_function(function, size[0], size[1], arguments, size[2])
 
         launches.append(launch)
     return launches, spills
@@ -172,8 +188,10 @@ def measure(engine, state, variant, plans, circuit, wanted):
             for launch in launches:
                 launch(state)
 
-        total = cuda_calibrate.event_seconds(engine, run, 5)
-        parts = [1e3 * cuda_calibrate.event_seconds(engine, partial(launch, state), 1) for launch in launches]
+        total = cuda_calibrate.event_seconds(engine.launcher.cupy, run, 5)
+        parts = [
+            1e3 * cuda_calibrate.event_seconds(engine.launcher.cupy, partial(launch, state), 1) for launch in launches
+        ]
     return {
         "ms": round(1e3 * total, 2),
         "launches": [round(p, 2) for p in parts],
@@ -189,8 +207,12 @@ def main():
     circuits = names or sorted({circuit for _, circuit, _ in plans})
     engine = cuda.create()
     state = engine.allocate(30, "double")
-    fill(engine.cupy, state.amps, 1)
-    record = {"card": engine.device_name, "pass_ms": 1e3 * cuda_calibrate.pass_seconds(engine, state), "rows": []}
+    fill(engine.launcher.cupy, state.amps, 1)
+    record = {
+        "card": engine.launcher.device_name,
+        "pass_ms": 1e3 * cuda_calibrate.pass_seconds(engine.launcher, state),
+        "rows": [],
+    }
     wanted, start = {}, time.time()
     for (name, variant), circuit in itertools.product(VARIANTS.items(), circuits):
         if time.time() - start > seconds:

@@ -5,19 +5,22 @@ In: an engine, a matrix, targets, a state. Out: `Variant`s. It times nothing its
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from qsim_ozaki import cuda_founding, founding
+from qsim_ozaki.cuda import CudaEngine
 from qsim_ozaki.cuda_calibrate import clock
+from qsim_ozaki.cuda_kernels import DOUBLE
 from qsim_ozaki.cuda_ozaki import EmulatedBlock
 from qsim_ozaki.cuda_ozaki_pipeline import Pipeline
-from qsim_ozaki.engine import select
+from qsim_ozaki.cuda_state import CudaState
+from qsim_ozaki.engine import Engine, State, select
 from qsim_ozaki.experiment import Timer, Trial, Variant, wall_seconds
 from qsim_ozaki.founding import Form
 from qsim_ozaki.ops import ComplexArray, Kind, Op
@@ -34,13 +37,13 @@ class BlockMap:
     """A matrix at targets of a state, on an engine.
 
     Attributes:
-        engine: that does it.
+        engine: it applies the matrix.
         matrix: ``(2**k, 2**k)``; index bit b is ``targets[b]``.
         targets: distinct qubits.
         vector: the state, ``(2**n,)``, of norm 1.
     """
 
-    engine: Any
+    engine: Engine
     matrix: ComplexArray
     targets: tuple[int, ...]
     vector: ComplexArray
@@ -56,14 +59,19 @@ class BlockMap:
         return Op(Kind.UNITARY, self.targets, self.matrix)
 
     @property
+    def cuda(self) -> CudaEngine | None:
+        """The engine where it is the CUDA engine; None on a CPU."""
+        return on_cuda(self.engine)
+
+    @property
     def on_gpu(self) -> bool:
         """Whether arrays are CuPy's."""
-        return bool(self.engine.name == "cuda")
+        return self.cuda is not None
 
     @property
     def arrays(self) -> Any:
         """NumPy, or CuPy."""
-        return self.engine.cupy if self.on_gpu else np
+        return self.cuda.launcher.cupy if self.cuda else np
 
     @cached_property
     def numbers(self) -> NDArray[np.int64]:
@@ -92,18 +100,18 @@ class BlockMap:
         passes = len(steps) * (16 if precision == "single" else 32) * self.vector.size
 
         def step() -> None:
-            for each in steps:
-                self.engine.run_step(state, each)
+            for part in steps:
+                self.engine.run_step(state, part)
 
         def columns(numbers: NDArray[np.int64]) -> NDArray[np.complexfloating]:
             return self.amplitudes(state, numbers)
 
         return Variant(name, accuracy, step, columns, passes if num_bytes is None else num_bytes)
 
-    def amplitudes(self, state: Any, numbers: NDArray[np.int64]) -> NDArray[np.complexfloating]:
+    def amplitudes(self, state: State, numbers: NDArray[np.int64]) -> NDArray[np.complexfloating]:
         """The columns with these numbers of a state of the engine."""
         index = self.index(numbers)
-        if self.on_gpu:
+        if isinstance(state, CudaState):
             return np.asarray(state.amps[self.arrays.asarray(index)].get())
         return np.asarray(self.engine.vector(state)[index])
 
@@ -118,13 +126,14 @@ class BlockMap:
 
     def emulated_on_gpu(self, count: int, how: Pipeline) -> Variant:
         """The emulated block with a given write-back."""
-        state = self.engine.load(self.vector, "double")
-        block = EmulatedBlock(self.engine, self.matrix, self.targets, {}, count, how)
+        assert self.cuda is not None, "this variant needs the CUDA engine"
+        state = self.cuda.load(self.vector, "double")
+        block = EmulatedBlock(self.cuda.launcher, self.matrix, self.targets, {}, count, how)
         kernels = f"one kernel for {how.columns} columns" if how.columns else "two kernels"
         return Variant(
             f"emulated, written back by {kernels}",
             "34 bits" if count == BITS_34 else "double",
-            lambda: block.run(state.amps, {"REAL": "double"}),
+            lambda: block.run(state.amps, DOUBLE),
             lambda numbers: self.amplitudes(state, numbers),
             block.bytes_per_amplitude(16) * self.vector.size,
         )
@@ -138,8 +147,8 @@ class BlockMap:
         out = arrays.empty_like(right)
 
         def columns(numbers: NDArray[np.int64]) -> NDArray[np.complexfloating]:
-            found = out[:, arrays.asarray(numbers)]
-            return np.asarray(found.get() if self.on_gpu else found)
+            checked = out[:, arrays.asarray(numbers)]
+            return np.asarray(checked.get() if self.on_gpu else checked)
 
         num_bytes = 32 * self.vector.size + 16 * self.matrix.size
         note = "no gather, no scatter"
@@ -159,19 +168,14 @@ class BlockMap:
             return founding.complex_product(self.matrix, self.vector[self.index(numbers)], form)
 
         num_bytes = float(left.nbytes + right.nbytes + 8 * num_rows * count)
-        if not self.on_gpu:
-            run = lambda: founding.multiply(left, right, form)  # noqa: E731
-            return Variant(f"founding: {form.name}", accuracy, run, columns, num_bytes, PLANES_READY, False)
-        arrays = (
-            self.arrays.asarray(cuda_founding.padded(left, cuda_founding.TILE_ROWS)),
-            self.arrays.asarray(cuda_founding.padded(right, cuda_founding.TILE_COLUMNS)),
-        )
-        out = self.arrays.empty((arrays[0].shape[1], arrays[1].shape[1]))
-
-        def launch() -> None:
-            cuda_founding.launch(self.engine, arrays, out, form)
-
-        return Variant(f"founding: {form.name}", accuracy, launch, columns, num_bytes, PLANES_READY, False)
+        run: Callable[[], object] = partial(founding.multiply, left, right, form)
+        if self.cuda is not None:
+            launcher = self.cuda.launcher
+            rows = launcher.cupy.asarray(cuda_founding.padded(left, cuda_founding.TILE_ROWS))
+            others = launcher.cupy.asarray(cuda_founding.padded(right, cuda_founding.TILE_COLUMNS))
+            out = launcher.cupy.empty((rows.shape[1], others.shape[1]))
+            run = partial(cuda_founding.launch, launcher, rows, others, out, form)
+        return Variant(f"founding: {form.name}", accuracy, run, columns, num_bytes, PLANES_READY, False)
 
 
 def deposit(values: NDArray[np.int64], qubits: Sequence[int]) -> NDArray[np.int64]:
@@ -182,14 +186,21 @@ def deposit(values: NDArray[np.int64], qubits: Sequence[int]) -> NDArray[np.int6
     return out
 
 
-def timer(engine: Any) -> Timer:
+def timer(engine: Engine) -> Timer:
     """Seconds of a step by events on a GPU, by the clock elsewhere."""
-    if engine.name != "cuda":
+    cuda = on_cuda(engine)
+    if cuda is None:
         return wall_seconds
-    return lambda step: clock(engine.cupy, step).seconds
+    cupy = cuda.launcher.cupy
+    return lambda step: clock(cupy, step).seconds
 
 
-def make_engine(name: str, threads: int) -> Any:
+def on_cuda(engine: Engine) -> CudaEngine | None:
+    """``engine`` where it is the CUDA engine."""
+    return engine if isinstance(engine, CudaEngine) else None
+
+
+def make_engine(name: str, threads: int) -> Engine:
     """The engine of that name."""
     return select(name, threads=threads)
 

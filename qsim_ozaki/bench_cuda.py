@@ -16,16 +16,17 @@ from importlib.metadata import version
 import numpy as np
 
 from qsim_ozaki import bench_custatevec
-from qsim_ozaki.bench_blocks import haar, make_engine
-from qsim_ozaki.bench_cuda_row import Contest, Group, Here, Work, lowered
+from qsim_ozaki.bench_blocks import haar
+from qsim_ozaki.bench_cuda_row import Group, RowStates, RowTimer, RowWork, lowered
 from qsim_ozaki.bench_custatevec import CUSTATEVEC, ExState
 from qsim_ozaki.bench_gpu import fill, run_steps
 from qsim_ozaki.bench_options import PRECISIONS, SEVERAL, check_known, check_widths, command_line
 from qsim_ozaki.bench_record import FAILED, OURS, Report, Row, Timing
 from qsim_ozaki.circuits import FAMILIES as CIRCUITS
+from qsim_ozaki.cuda import create
 from qsim_ozaki.cuda_calibrate import pass_seconds
-from qsim_ozaki.cuda_layout import SHAPES
-from qsim_ozaki.cuda_tiles import ONCE_QUBITS, REPEATS
+from qsim_ozaki.cuda_shapes import SHAPES
+from qsim_ozaki.cuda_tuning import ONCE_QUBITS, RUNS_BEFORE_COMPILING
 from qsim_ozaki.device import amplitude_bytes
 from qsim_ozaki.errors import OptionError
 from qsim_ozaki.experiment import now
@@ -81,8 +82,8 @@ def groups(options: CudaBenchOptions) -> list[Group]:
     order += [Group(False, n, first) for n in widths]
     for precision in others:
         order += [Group(True, block_qubits, precision), *(Group(False, n, precision) for n in widths)]
-    asked = {family == BLOCKS for family in options.families}
-    return [group for group in order if group.blocks in asked]
+    kinds = {family == BLOCKS for family in options.families}
+    return [group for group in order if group.blocks in kinds]
 
 
 class CudaBench:
@@ -95,12 +96,12 @@ class CudaBench:
     def __init__(self, options: CudaBenchOptions) -> None:
         self.options = options
         self.end = time.monotonic() + (options.seconds or float("inf"))
-        self.engine = make_engine("cuda", 0)
-        self.cupy = self.engine.cupy
+        self.engine = create()
+        self.cupy = self.engine.launcher.cupy
         self.library, self.missing = bench_custatevec.find()
         self.device = self.engine.device()
         self.matrices: dict[int, ComplexArray] = {}
-        self.contest = Contest(self.engine, self.library, options.repeats, options.seed)
+        self.timer = RowTimer(self.engine, self.library, options.repeats, options.seed)
 
     def report(self) -> Report:
         """What is known before the first row."""
@@ -126,21 +127,21 @@ class CudaBench:
             return
         with ExitStack() as stack:
             stack.callback(self.cupy.get_default_memory_pool().free_all_blocks)
-            here = self.states(group, with_peer, note, stack)
+            states = self.states(group, with_peer, note, stack)
             make = self.block_work if group.blocks else self.circuit_work
             works = [make(group, title) for title in titles]
-            failed = self.first_runs(works, here)
+            failed = self.first_runs(works, states)
             for work in works:
                 reason = failed.get(work.title) or self.late()
                 try:
-                    yield from [left_out(group, work.title, reason)] if reason else self.timed(work, here)
+                    yield from [left_out(group, work.title, reason)] if reason else self.timed(work, states)
                 except Exception as error:  # one row that fails must not lose the others
                     yield left_out(group, work.title, failure(error))
                 self.cupy.get_default_memory_pool().free_all_blocks()
 
-    def timed(self, work: Work, here: Here) -> list[Row]:
+    def timed(self, work: RowWork, states: RowStates) -> list[Row]:
         """The rows of ``work``."""
-        return self.contest.block_rows(work, here) if here.group.blocks else [self.contest.circuit_row(work, here)]
+        return self.timer.block_rows(work, states) if states.group.blocks else [self.timer.circuit_row(work, states)]
 
     def titles(self, group: Group) -> list[str]:
         """Names of the rows of ``group``."""
@@ -156,45 +157,46 @@ class CudaBench:
 
     def room(self, group: Group) -> tuple[str, bool, str]:
         """Why the group is left out, or nothing; whether the peer's state fits beside ours; why there is none."""
-        own = amplitude_bytes(group.precision) << group.num_qubits
-        free = self.engine.free_bytes() - min(RESERVED_BYTES, own)
+        needed = amplitude_bytes(group.precision) << group.num_qubits
+        free = self.engine.launcher.free_bytes() - min(RESERVED_BYTES, needed)
         where = f"{self.device.name} has {max(free, 0) / 2**30:.3g} GiB for it"
-        if own > free:
-            return f"left out: a state needs {own / 2**30:.3g} GiB; {where}", False, ""
+        if needed > free:
+            return f"left out: a state needs {needed / 2**30:.3g} GiB; {where}", False, ""
         if self.library is None:
             return "", False, self.missing
-        if 2 * own > free:
-            return "", False, f"left out: its state and ours need {2 * own / 2**30:.3g} GiB; {where}"
+        if 2 * needed > free:
+            return "", False, f"left out: its state and ours need {2 * needed / 2**30:.3g} GiB; {where}"
         return "", True, ""
 
     def late(self) -> str:
         """Why no further row begins; nothing while one may."""
         return f"left out: the {self.options.seconds} s were over" if time.monotonic() > self.end else ""
 
-    def states(self, group: Group, with_peer: bool, note: str, stack: ExitStack) -> Here:
+    def states(self, group: Group, with_peer: bool, note: str, stack: ExitStack) -> RowStates:
         """Both states of a group, freed with ``stack``."""
-        state, peer = self.engine.allocate(group.num_qubits, group.precision), None
+        states = RowStates(group, self.engine.allocate(group.num_qubits, group.precision))
         if with_peer and group.blocks:
-            peer = self.engine.allocate(group.num_qubits, group.precision)
+            states.peer_block = self.engine.allocate(group.num_qubits, group.precision)
         elif with_peer and self.library:
             try:
-                peer = ExState(self.library, self.cupy, group.num_qubits, group.precision)
-                stack.callback(peer.close)
+                states.peer = ExState(self.library, self.cupy, group.num_qubits, group.precision)
+                stack.callback(states.peer.close)
             except Exception as error:  # the library's own errors
                 note = failure(error)
-        fill(self.cupy, state.amps, self.options.seed)
-        return Here(group, state, peer, note, pass_seconds(self.engine, state))
+        fill(self.cupy, states.state.amps, self.options.seed)
+        states.note, states.pass_seconds = note, pass_seconds(self.engine.launcher, states.state)
+        return states
 
-    def circuit_work(self, group: Group, title: str) -> Work:
+    def circuit_work(self, group: Group, title: str) -> RowWork:
         """A circuit, lowered and planned."""
         family, *words = title.split()
         start = time.perf_counter()
         ops = lowered(family, group.num_qubits, self.options.seed)
         options = PlanOptions(precision=group.precision, from_zero=bool(words))
-        made = plan(ops, group.num_qubits, self.device, options)
-        return Work(title, ops, {"auto": made}, bool(words), time.perf_counter() - start)
+        plans = {"auto": plan(ops, group.num_qubits, self.device, options)}
+        return RowWork(title, ops, plans, bool(words), time.perf_counter() - start)
 
-    def block_work(self, group: Group, title: str) -> Work:
+    def block_work(self, group: Group, title: str) -> RowWork:
         """A Haar-random matrix, planned natively, and as it is predicted to be fastest where that is by emulation."""
         size, where, n = int(title.split()[1]), title.split()[2], group.num_qubits
         places: dict[str, Sequence[int]] = {"low": range(size), "high": range(n - size, n)}
@@ -203,34 +205,34 @@ class CudaBench:
         if size not in self.matrices:
             self.matrices[size] = haar(1 << size, self.options.seed)
         ops = OpList.of([Op(Kind.UNITARY, tuple(places[where]), self.matrices[size])])
-        made = {
+        plans = {
             arithmetic: plan(ops, n, self.device, PlanOptions(group.precision, arithmetic))
             for arithmetic in ("native", "auto")
         }
-        if not any(isinstance(step, DenseBlock) and step.path is Path.OZAKI for step in made["auto"].steps):
-            del made["auto"]
-        return Work(title, ops, made, False, time.perf_counter() - start)
+        if not any(isinstance(step, DenseBlock) and step.path is Path.OZAKI for step in plans["auto"].steps):
+            del plans["auto"]
+        return RowWork(title, ops, plans, False, time.perf_counter() - start)
 
-    def first_runs(self, works: Sequence[Work], here: Here) -> dict[str, str]:
+    def first_runs(self, works: Sequence[RowWork], states: RowStates) -> dict[str, str]:
         """Runs everything until all its kernels are asked for, and waits for them; returns what failed, and why."""
-        times = 1 if here.group.num_qubits >= ONCE_QUBITS else REPEATS + 1
+        times = 1 if states.group.num_qubits >= ONCE_QUBITS else RUNS_BEFORE_COMPILING + 1
         failed: dict[str, str] = {}
         for work in works:
             try:
-                for arithmetic, made in work.plans.items():
+                for arithmetic, chosen in work.plans.items():
                     start = time.perf_counter()
-                    run_steps(self.engine, here.state, made.steps)
+                    run_steps(self.engine, states.state, chosen.steps)
                     self.cupy.cuda.Device().synchronize()
                     work.first_seconds[arithmetic] = time.perf_counter() - start
                     for _ in range(1, times):
-                        run_steps(self.engine, here.state, made.steps)
+                        run_steps(self.engine, states.state, chosen.steps)
             except Exception as error:  # one row that fails must not lose the others
                 failed[work.title] = failure(error)
             if self.late():
                 break
         start = time.perf_counter()
         self.engine.compiler.finish()
-        here.compile_seconds = time.perf_counter() - start
+        states.compile_seconds = time.perf_counter() - start
         return failed
 
 

@@ -18,9 +18,11 @@ import numpy as np
 
 import qsim_ozaki._cpu as _cpu
 from qsim_ozaki import founding, moduli
-from qsim_ozaki.bench_blocks import BITS_34, BlockMap, haar, make_engine, random_vector
+from qsim_ozaki.bench_blocks import BITS_34, BlockMap, haar, make_engine, on_cuda, random_vector
 from qsim_ozaki.cpu_calibrate import processor
-from qsim_ozaki.cuda_ozaki_pipeline import FINISHED, Pipeline
+from qsim_ozaki.cuda_ozaki_pipeline import Pipeline
+from qsim_ozaki.cuda_tuning import FINISHED
+from qsim_ozaki.engine import Engine
 from qsim_ozaki.errors import OptionError
 from qsim_ozaki.experiment import Experiment, Line, Variant, environment, now, renamed
 
@@ -82,22 +84,23 @@ def check(options: GemmOptions) -> None:
             )
 
 
-def begin(title: str, name: str, options: GemmOptions, engine: Any) -> Experiment:
+def begin(title: str, name: str, options: GemmOptions, engine: Engine) -> Experiment:
     """An experiment that is about to be measured: no lines yet.
 
     Args:
         title: what is done.
         name: of the subcommand of ``qsim-ozaki bench``.
         options: of the experiment.
-        engine: that does it.
+        engine: it applies the maps.
     """
+    cuda = on_cuda(engine)
     return Experiment(
         title,
         now(),
-        processor() if engine.name == "cpu" else engine.device_name,
+        processor() if cuda is None else cuda.launcher.device_name,
         shlex.join(["qsim-ozaki", "bench", *command(name, options)]),
         options.num_qubits,
-        getattr(engine, "threads", 0),
+        engine.threads,
         options.repeats,
     )
 

@@ -1,4 +1,4 @@
-"""What a benchmark on a GPU does with states there: random ones, whole plans, the distance of two.
+"""States of a benchmark on a GPU: random ones, whole plans run on them, the distance of two.
 
 In: a CUDA engine, states. Out: seconds, distances. No state is copied to the host. It decides nothing.
 """
@@ -6,12 +6,15 @@ In: a CUDA engine, states. Out: seconds, distances. No state is copied to the ho
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from qsim_ozaki.bench_blocks import deposit
-from qsim_ozaki.cuda_calibrate import clock
+from qsim_ozaki.cuda_calibrate import StepRunner, clock
+from qsim_ozaki.cuda_state import CudaState
+from qsim_ozaki.engine import Engine, State
 from qsim_ozaki.steps import Relabel, Step
 
 PART_QUBITS = 24  # amplitudes made or compared at a time: a gibibyte with all intermediate results
@@ -34,17 +37,17 @@ def fill(cupy: Any, amps: Any, seed: int) -> None:
         amps[first : first + part] = values.view(amps.dtype)
 
 
-def run_steps(engine: Any, state: Any, steps: Sequence[Step]) -> None:
+def run_steps(engine: Engine, state: State, steps: Sequence[Step]) -> None:
     """Every step that moves data, in order."""
     for step in steps:
         if not isinstance(step, Relabel):
             engine.run_step(state, step)
 
 
-def step_seconds(engine: Any, state: Any, steps: Sequence[Step]) -> list[float]:
+def step_seconds(engine: StepRunner, state: CudaState, steps: Sequence[Step]) -> list[float]:
     """Seconds of each step that moves data, by device events."""
     moving = [step for step in steps if not isinstance(step, Relabel)]
-    return [clock(engine.cupy, lambda step=step: engine.run_step(state, step)).seconds for step in moving]  # type: ignore[misc]
+    return [clock(engine.launcher.cupy, partial(engine.run_step, state, step)).seconds for step in moving]
 
 
 def distance(cupy: Any, ours: Any, theirs: Any, place: Sequence[int]) -> float:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -98,17 +99,14 @@ class HadamardMap:
 
     def tensor(self) -> Variant:
         """Radix-128 factors by TF32 tensor cores, in place, transposes in the loads and stores."""
-        block = self.block
-        state = block.engine.load(block.vector, "single")
+        block, cuda = self.block, self.block.cuda
+        assert cuda is not None, "this variant needs the CUDA engine"
+        state = cuda.load(block.vector, "single")
         parts = blocks_of(block.targets, RADIX)
-
-        def step() -> None:
-            cuda_hadamard.apply(block.engine, state.amps, parts)
-
         return Variant(
             "radix-128 Kronecker, TF32, fused transposes",
             "single",
-            step,
+            partial(cuda_hadamard.apply, cuda.launcher, state.amps, parts),
             lambda numbers: block.amplitudes(state, numbers),
             16.0 * len(parts) * block.vector.size,
         )

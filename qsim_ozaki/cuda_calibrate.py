@@ -1,6 +1,6 @@
 """Measures a GPU once, in a few seconds, and keeps the record in a file.
 
-In: a CUDA engine. Out: a `Device`. The file is named by GPU, driver and kernel sources.
+In: a CUDA engine, as a `StepRunner`. Out: a `Device`. The file is named by GPU, driver and kernel sources.
 """
 
 from __future__ import annotations
@@ -10,36 +10,33 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from qsim_ozaki import jit
 from qsim_ozaki.calibrate_ops import NOTHING, fourier, mixing_layers, rotations
-from qsim_ozaki.cuda_layout import SHAPES
+from qsim_ozaki.cuda_compiler import Compiler
+from qsim_ozaki.cuda_kernels import INSTANCES
 from qsim_ozaki.cuda_ozaki_pipeline import pipeline
 from qsim_ozaki.cuda_ozaki_tables import ROW_BITS
-from qsim_ozaki.cuda_tiles import INSTANCES, REPEAT_QUBITS
+from qsim_ozaki.cuda_shapes import SHAPES
+from qsim_ozaki.cuda_state import CudaState
+from qsim_ozaki.cuda_tuning import BLOCK_OVERLAP, OVERLAP, REPEAT_QUBITS, SUSTAINED
 from qsim_ozaki.device import Abilities, DenseTime, Device, MemoryRates, Rates
+from qsim_ozaki.launcher import Launcher
 from qsim_ozaki.ops import Kind, Op
 from qsim_ozaki.steps import DenseBlock, Path, Prepare, Step, TilePass
 from qsim_ozaki.work import tile_work
 
 LARGE_BYTES = 1 << 30  # several times any L2
 ROTATION_LAYERS, SWEEPS_PER_LAYER = 8, 4  # on 12 tile qubits: three rotations to a sweep, as the cost model counts
-# Share of a tile pass's memory time that its arithmetic hides: a card's power bounds their sum (H200, 2026-11).
-OVERLAP = 0.3
-BLOCK_OVERLAP = 0.8  # the same of a matrix product on tensor cores
 REPEATS, QUICK_REPEATS = 5, 15  # the second of what takes less than a millisecond
 BLOCK_QUBITS = 9  # of the matrix by which tensor cores are measured: beyond it their rate changes little
 MIXING_LAYERS = 1  # about as many operators as passes of circuits have, compiled in a second
 # Measured blocks: where either arithmetic may win; native, at 34 bits and at FP64 parity; on states from those of many
 # chunks to those that take the host longer than the card.
 MEASURED_QUBITS, MEASURED_MODULI, MEASURED_WIDTHS = (8, 9, 10, 11), (0, 9, 16), 4
-# What passes of circuits do, one after another at the limit of a card's power, of the rate of one pass run alone
-# (H200, 2026-11): in double precision Trotter 6.3, EfficientSU2 7.9, random circuits and quantum volume 8.2 of 10.0
-# T/s, in single 8.0 of 8.75. The slowest counts: by too high a rate plans from |0...0> do too much late.
-SUSTAINED = {"double": 0.65, "single": 0.91}
 BATCH = 8  # steps between two events: the first launch waits for the host, which would count as device time
 KNOWN: dict[str, dict[str, Any]] = {}  # to this process: a home that cannot be written costs it one measurement
 PASS_RATES = {  # names in the file of the rates of each precision
@@ -55,12 +52,33 @@ FIELDS = {  # of the file; one of a version with other names is measured anew
 }
 
 
-def cuda_device(engine: Any) -> Device:
+class StepRunner(Protocol):
+    """The CUDA engine, as far as its measurement needs it.
+
+    Attributes:
+        launcher: of the GPU.
+        compiler: of specialised kernels.
+    """
+
+    launcher: Launcher
+    compiler: Compiler
+
+    def allocate(self, num_qubits: int, precision: str) -> CudaState:
+        """A new state |0...0>."""
+
+    def run_step(self, state: CudaState, step: Step) -> None:
+        """Does ``step`` in place."""
+
+    def forget(self) -> None:
+        """Frees the memory that is only kept for speed."""
+
+
+def cuda_device(engine: StepRunner) -> Device:
     """The record of the engine's GPU: rates from the cache file, or measured now; free memory as it is."""
     measured = _rates(engine)
     return Device(
-        name=engine.device_name,
-        memory_bytes=engine.free_bytes(),
+        name=engine.launcher.device_name,
+        memory_bytes=engine.launcher.free_bytes(),
         tile_qubits=SHAPES["double"].tile_qubits,
         line_qubits=SHAPES["double"].line_qubits,
         tile_overlap=OVERLAP,
@@ -81,12 +99,13 @@ def cuda_device(engine: Any) -> Device:
     )
 
 
-def _rates(engine: Any) -> dict[str, Any]:
-    """What is measured: from this process, the file, or now."""
+def _rates(engine: StepRunner) -> dict[str, Any]:
+    """Measured fields of the record: from this process, the file, or now."""
     from platformdirs import user_cache_path
 
     file = user_cache_path("qsim-ozaki") / "cuda-devices.json"
-    name = f"{engine.device_name} driver {engine.cupy.cuda.runtime.driverGetVersion()} {jit.sources_hash()[:16]}"
+    driver = engine.launcher.cupy.cuda.runtime.driverGetVersion()
+    name = f"{engine.launcher.device_name} driver {driver} {jit.sources_hash()[:16]}"
     if name not in KNOWN:
         try:
             known: dict[str, dict[str, Any]] = json.loads(file.read_text(encoding="utf-8"))
@@ -99,65 +118,67 @@ def _rates(engine: Any) -> dict[str, Any]:
     return KNOWN[name]
 
 
-def measure(engine: Any) -> dict[str, Any]:
+def measure(engine: StepRunner) -> dict[str, Any]:
     """Rates of the engine's GPU, each from the kernels that plans use, on states as full as a circuit's."""
     size = LARGE_BYTES
-    while size > engine.free_bytes() // 4:
+    while size > engine.launcher.free_bytes() // 4:
         size //= 2
     qubits = (size // 16).bit_length() - 1
-    compile_blocks(engine)  # first: what the host bounds is measured when it has cooled down again
+    compile_blocks(engine.launcher.architecture)  # first: times that the host bounds need it cooled down again
     rates = _pass_rates(engine, qubits)
     tiny, tile = engine.allocate(12, "double"), tuple(range(12))
     nothing, mixing = TilePass(tile, NOTHING), TilePass(tile, mixing_layers(tile, MIXING_LAYERS))
     of_mixes = step_seconds(engine, tiny, mixing) - step_seconds(engine, tiny, nothing)
     return rates | {
-        "int8_ops_per_s": int8_rate(engine),
+        "int8_ops_per_s": int8_rate(engine.launcher),
         "min_gate_seconds": max(of_mixes, 0.0) / tile_work(mixing.ops).gate_updates,
         "dense_times": block_times(engine, qubits),
-        "launch_seconds": seconds_in_turn(engine, [partial(engine.run_step, tiny, nothing)], QUICK_REPEATS)[0],
+        "launch_seconds": seconds_in_turn(
+            engine.launcher.cupy, [partial(engine.run_step, tiny, nothing)], QUICK_REPEATS
+        )[0],
     }
 
 
-def _pass_rates(engine: Any, qubits: int) -> dict[str, float]:
+def _pass_rates(engine: StepRunner, qubits: int) -> dict[str, float]:
     """Rates of passes over states of so many qubits, in both precisions."""
     amps, line = 2.0**qubits, SHAPES["double"].line_qubits
     tile = (*range(line), *range(qubits - 12 + line, qubits))
     turns, mixing = rotations(tile, ROTATION_LAYERS), mixing_layers(tile, MIXING_LAYERS)
     block = DenseBlock(Op(Kind.UNITARY, tile[-BLOCK_QUBITS:], fourier(BLOCK_QUBITS)))
-    found = {}
+    rates = {}
     for precision, (flops, mixes, block_flops) in PASS_RATES.items():
         state = filled(engine, qubits, precision)
         empty, turned, mixed = (step_seconds(engine, state, TilePass(tile, ops)) for ops in (NOTHING, turns, mixing))
         mixed = max(mixed - (1 - OVERLAP) * empty, 1e-9)
         multiplied = max(step_seconds(engine, state, block) - (1 - BLOCK_OVERLAP) * empty, 1e-9)
-        found[flops] = tile_work(turns).flops * amps / turned
-        found[mixes] = SUSTAINED[precision] * tile_work(mixing).gate_updates * amps / mixed
-        found[block_flops] = (8 << BLOCK_QUBITS) * amps / multiplied
+        rates[flops] = tile_work(turns).flops * amps / turned
+        rates[mixes] = SUSTAINED[precision] * tile_work(mixing).gate_updates * amps / mixed
+        rates[block_flops] = (8 << BLOCK_QUBITS) * amps / multiplied
         if precision == "double":
             filling = step_seconds(engine, state, Prepare(np.full((qubits, 2), 0.5**0.5, complex)))
-            found["fill_bytes_per_s"] = 16 * amps / filling
-            found["bandwidth_bytes_per_s"] = 32 * amps / empty
-            found["cache_bandwidth_bytes_per_s"] = ROTATION_LAYERS * SWEEPS_PER_LAYER * 32 * amps / turned
-    return found
+            rates["fill_bytes_per_s"] = 16 * amps / filling
+            rates["bandwidth_bytes_per_s"] = 32 * amps / empty
+            rates["cache_bandwidth_bytes_per_s"] = ROTATION_LAYERS * SWEEPS_PER_LAYER * 32 * amps / turned
+    return rates
 
 
-def filled(engine: Any, qubits: int, precision: str) -> Any:
+def filled(engine: StepRunner, qubits: int, precision: str) -> CudaState:
     """A random state: multipliers that read zeros draw less of the power that bounds long runs."""
     state = engine.allocate(qubits, precision)
     real = np.float64 if precision == "double" else np.float32
-    state.amps.view(real)[...] = engine.cupy.random.standard_normal(2 * state.amps.size, dtype=real)
+    state.amps.view(real)[...] = engine.launcher.cupy.random.standard_normal(2 * state.amps.size, dtype=real)
     state.amps *= real(2.0 ** (-(qubits + 1) / 2))
     return state
 
 
-def compile_blocks(engine: Any) -> None:
-    """Kernels of the measured emulated blocks, on all cores."""
-    wanted = [(k, moduli) for k in MEASURED_QUBITS for moduli in MEASURED_MODULI[1:]]
-    kernels = [pipeline(k, moduli).kernels(1 << k - ROW_BITS, moduli, INSTANCES["double"]) for k, moduli in wanted]
-    jit.cache_all([row for rows in kernels for row in rows], engine.architecture)
+def compile_blocks(architecture: int) -> None:
+    """Compiles the kernels of the measured emulated blocks, on all cores."""
+    pairs = [(k, moduli) for k in MEASURED_QUBITS for moduli in MEASURED_MODULI[1:]]
+    kernels = [pipeline(k, moduli).kernels(1 << k - ROW_BITS, moduli, INSTANCES["double"]) for k, moduli in pairs]
+    jit.cache_all([row for rows in kernels for row in rows], architecture)
 
 
-def block_times(engine: Any, most_qubits: int) -> list[tuple[int, int, int, float]]:
+def block_times(engine: StepRunner, most_qubits: int) -> list[tuple[int, int, int, float]]:
     """Seconds of blocks alone: (qubits of the matrix, moduli or 0, qubits of the state, seconds), ascending.
 
     Those of one size take turns: blocks of another would leave them colder caches than circuits of equal blocks have.
@@ -167,18 +188,18 @@ def block_times(engine: Any, most_qubits: int) -> list[tuple[int, int, int, floa
     spread = [int(q) for q in np.random.default_rng(8).permutation(widths[-1])]
     ops = [Op(Kind.UNITARY, tuple(spread[:k]), fourier(k)) for k in MEASURED_QUBITS]
     blocks = [[DenseBlock(op, Path.OZAKI, m) if m else DenseBlock(op) for m in MEASURED_MODULI] for op in ops]
-    found = []
+    times = []
     for n in widths:
         state = filled(engine, n, "double")
         for k, alike in zip(MEASURED_QUBITS, blocks, strict=True):
             actions = [partial(engine.run_step, state, block) for block in alike]
-            seconds = seconds_in_turn(engine, actions, REPEATS if n == most_qubits else QUICK_REPEATS)
-            found += [(k, moduli, n, each) for moduli, each in zip(MEASURED_MODULI, seconds, strict=True)]
+            seconds = seconds_in_turn(engine.launcher.cupy, actions, REPEATS if n == most_qubits else QUICK_REPEATS)
+            times += [(k, moduli, n, median) for moduli, median in zip(MEASURED_MODULI, seconds, strict=True)]
     engine.forget()
-    return sorted(found)
+    return sorted(times)
 
 
-def step_seconds(engine: Any, state: Any, step: Step) -> float:
+def step_seconds(engine: StepRunner, state: CudaState, step: Step) -> float:
     """Median seconds of ``step`` by device events, compiled and warm."""
 
     def several() -> None:
@@ -187,7 +208,7 @@ def step_seconds(engine: Any, state: Any, step: Step) -> float:
 
     engine.run_step(state, step)
     engine.compiler.finish()
-    return event_seconds(engine, several) / BATCH
+    return event_seconds(engine.launcher.cupy, several) / BATCH
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,35 +239,36 @@ def clock(cupy: Any, action: Callable[[], object]) -> Clocked:
     return Clocked(float(cupy.cuda.get_elapsed_time(start, end)) * 1e-3, issued - begin, done - begin)
 
 
-def event_seconds(engine: Any, action: Callable[[], object], repeats: int = REPEATS) -> float:
+def event_seconds(cupy: Any, action: Callable[[], object], repeats: int = REPEATS) -> float:
     """Median seconds of ``action`` on the current stream by device events, after a warm-up."""
     action()
-    return float(np.median([clock(engine.cupy, action).seconds for _ in range(repeats)]))
+    return float(np.median([clock(cupy, action).seconds for _ in range(repeats)]))
 
 
-def seconds_in_turn(engine: Any, actions: Sequence[Callable[[], object]], repeats: int) -> list[float]:
+def seconds_in_turn(cupy: Any, actions: Sequence[Callable[[], object]], repeats: int) -> list[float]:
     """Median seconds of each action on an idle GPU by device events, in turn; the host's count where a GPU waits.
 
-    Not the least: what the host bounds varies, and of two actions the one with more launches varies more.
+    Not the least: times that the host bounds vary, and of two actions the one with more launches varies more.
     """
     for action in actions:
         action()
-    clocks = [[clock(engine.cupy, action).seconds for action in actions] for _ in range(repeats)]
+    clocks = [[clock(cupy, action).seconds for action in actions] for _ in range(repeats)]
     return [float(np.median(column)) for column in zip(*clocks, strict=True)]
 
 
-def pass_seconds(engine: Any, state: Any) -> float:
+def pass_seconds(launcher: Launcher, state: CudaState) -> float:
     """Seconds of one in-place read and write of ``state``: the collapse kernel with an empty condition scales by 1."""
     size = int(state.amps.size)
     args = (state.amps, np.uint64(size), np.uint64(0), np.uint64(0), np.float64(1.0))
     blocks = min(size // 256, 1 << 20)
-    return event_seconds(engine, lambda: engine.launch("collapse", INSTANCES[state.precision], blocks, 256, args))
+    instance = INSTANCES[state.precision]
+    return event_seconds(launcher.cupy, lambda: launcher.launch("collapse", instance, blocks, 256, args))
 
 
-def int8_rate(engine: Any) -> float:
+def int8_rate(launcher: Launcher) -> float:
     """INT8 operations per second of m16n8k32 products with register operands."""
-    iterations, blocks = 2000, 2 * engine.num_processors
-    sink = engine.cupy.empty(1, np.int32)
+    iterations, blocks = 2000, 2 * launcher.num_processors
+    sink = launcher.cupy.empty(1, np.int32)
     args = (sink, np.int32(iterations), np.int32(5))
-    seconds = event_seconds(engine, lambda: engine.launch("rate_int8", {}, blocks, 256, args))
+    seconds = event_seconds(launcher.cupy, lambda: launcher.launch("rate_int8", {}, blocks, 256, args))
     return float(blocks * 8 * iterations * 8 * 8192 / seconds)

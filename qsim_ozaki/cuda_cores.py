@@ -1,6 +1,6 @@
-"""Two-qubit cores as turns and diagonals, which the cores of a phase share.
+"""Two-qubit cores as turns and diagonals, which the cores of a stage share.
 
-In: the work of one `Phase`. Out: the same work with `Table` and `Turn` in place of cores. It writes no source.
+In: the work of one `Stage`. Out: the same work with `Table` and `Turn` in place of cores. It writes no source.
 """
 
 from __future__ import annotations
@@ -10,10 +10,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from qsim_ozaki.cuda_lower import Item, angles_of, is_core
+from qsim_ozaki.cuda_lower import LEAST_COS, Item, angles_of, is_core
 from qsim_ozaki.cuda_pairs import PairBlock
-from qsim_ozaki.cuda_program import LEAST_COS
-from qsim_ozaki.cuda_work import Phases
+from qsim_ozaki.cuda_work import PhaseTerms
 from qsim_ozaki.ops import ComplexArray
 
 CLASSES = ((0, 3), (2, 1))  # indices of a 4x4 matrix with even and with odd parity; bit 0 is 1 in the second
@@ -26,7 +25,7 @@ class Table:
 
     Attributes:
         factors: (qubits, values) of each; the first value is 1.
-        angle: what they all lack, in 2**-64 of a turn.
+        angle: of the factor that they all lack, in 2**-64 of a turn.
     """
 
     factors: list[tuple[tuple[int, int], ComplexArray]] = field(default_factory=list)
@@ -63,7 +62,7 @@ class Turn:
     scale: float
 
 
-Work = Item | Phases | PairBlock | Table | Turn
+Work = Item | PhaseTerms | PairBlock | Table | Turn
 
 
 def share_tables(work: Sequence[Work]) -> list[Work]:
@@ -74,20 +73,20 @@ def share_tables(work: Sequence[Work]) -> list[Work]:
     out: list[Work] = []
     group: list[Item] = []
     held = 0
-    for each in work:
-        if held & _touched(each):
+    for step in work:
+        if held & _touched(step):
             out += _apart(group)
             group, held = [], 0
-        if isinstance(each, Item) and is_core(each) and not each.condition[0] and _is_unitary(each.data):
-            group.append(each)
-            held |= each.mixed
+        if isinstance(step, Item) and is_core(step) and not step.condition[0] and _is_unitary(step.data):
+            group.append(step)
+            held |= step.mixed
         else:
-            out.append(each)
+            out.append(step)
     return out + _apart(group)
 
 
 def _touched(work: Work) -> int:
-    if isinstance(work, Phases):
+    if isinstance(work, PhaseTerms):
         keys = 0
         for key in work.terms:
             keys |= key
@@ -136,7 +135,10 @@ def _split(core: Item) -> tuple[Turn, ComplexArray]:
         factor = cos if near else sin
         last[zero], last[one] = (p, q * s) if near else (p * s, q)
         last[[zero, one]] *= factor
-        values += [r.imag / s if upright else r.real / s, *((tangent * s, tangent / s)[:: 1 if near else -1])]
+        u, v = tangent * s, tangent / s
+        if not near:
+            u, v = v, u
+        values += [r.imag / s if upright else r.real / s, u, v]
         nears += [upright, near]
         factors.append(factor)
     last /= factors[0]

@@ -7,18 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from qsim_ozaki.cuda_program import runs_of
-from qsim_ozaki.jit import KERNELS
+from qsim_ozaki.cuda_kernels import KERNELS
+from qsim_ozaki.cuda_records import RUNS, runs_record, sorted_matrix, sums, widened
 from qsim_ozaki.ops import ComplexArray, Kind, Op
 
 GROUP_BITS = 3  # of the columns of a group: those of one product of the tensor cores
 GROUP_COLUMNS = 1 << GROUP_BITS
-RUNS = np.dtype([("count", "u4"), ("start", "u1", 31), ("length", "u1", 32), ("pad", "u1")], align=True)
 STREAMED_TILE = np.dtype(
     [
         ("num_groups", "u8"),
@@ -80,7 +79,7 @@ class BlockShape:
 
 @dataclass(frozen=True, slots=True)
 class HeldShape(BlockShape):
-    """How `dense_held.cu` does.
+    """How `dense_held.cu` lays it out.
 
     Attributes:
         warp_rows: blocks of 16 rows of the matrix that a warp holds, in 32 registers for each 16 columns.
@@ -101,7 +100,7 @@ class HeldShape(BlockShape):
 
 @dataclass(frozen=True, slots=True)
 class StreamedShape(BlockShape):
-    """How `dense_streamed.cu` does.
+    """How `dense_streamed.cu` lays it out.
 
     Every tile reads the whole matrix from L2, which delivers about 6.5 TB/s (H200, 2026-11): a matrix of 4 MiB (k = 9)
     wants as many groups as shared memory holds.
@@ -118,19 +117,19 @@ class StreamedShape(BlockShape):
         return self.tile_bytes(k)
 
 
-Shape = HeldShape | StreamedShape
+DenseShape: TypeAlias = HeldShape | StreamedShape
 
 
-def shapes(real: str) -> dict[int, Shape]:
+def shapes(real: str) -> dict[int, DenseShape]:
     """The kernels' instances for one type of amplitude, by number of targets."""
-    found: dict[int, Shape] = {}
+    by_targets: dict[int, DenseShape] = {}
     kinds: tuple[type[HeldShape] | type[StreamedShape], ...] = (HeldShape, StreamedShape)
     for kind in kinds:
         for row in KERNELS[kind.kernel].instances:
             numbers = {name.lower(): int(value) for name, value in row.items() if name not in ("REAL", "K")}
             if row["REAL"] == real:
-                found[int(row["K"])] = kind(real=real, **numbers)
-    return found
+                by_targets[int(row["K"])] = kind(real=real, **numbers)
+    return by_targets
 
 
 BLOCK_SHAPES = {"double": shapes("double"), "single": shapes("float")}
@@ -138,7 +137,7 @@ BLOCK_SHAPES = {"double": shapes("double"), "single": shapes("float")}
 
 @dataclass(frozen=True, slots=True)
 class DenseTables:
-    """What one launch of a dense kernel needs: fragments of the matrix, places, and the tile record."""
+    """The data of one launch of a dense kernel: fragments of the matrix, places, and the tile record."""
 
     matrix: ComplexArray
     places: NDArray[np.uint64]
@@ -146,40 +145,12 @@ class DenseTables:
     num_tiles: int
 
 
-def opaque(record: NDArray[Any]) -> NDArray[Any]:
-    """The bytes of a kernel's argument: CuPy describes an array's fields at each launch, 10 us for dozens of them."""
-    return record.view(f"V{record.nbytes}")
-
-
-def runs_record(qubits: Sequence[int]) -> NDArray[Any]:
-    """A `Runs` struct over ``qubits``."""
-    record = np.zeros((), RUNS)
-    runs = runs_of(qubits)
-    record["count"] = len(runs)
-    for i, (start, length) in enumerate(runs):
-        record["start"][i], record["length"][i] = start, length
-    return record
-
-
-def widened(op: Op, zero_qubits: Sequence[int], num_qubits: int) -> Op:
+def with_free_target(op: Op, zero_qubits: Sequence[int], num_qubits: int) -> Op:
     """``op`` on one more qubit, the lowest that is free, where there is one: the kernel's least matrix is 16 x 16."""
     taken = {*op.qubits, *zero_qubits}
-    free = next((q for q in range(num_qubits) if q not in taken), None)
-    if free is None:
-        return op
-    matrix = np.asarray(np.kron(np.eye(2), op.matrix()), complex)
-    return Op(Kind.UNITARY, (*op.targets, free), matrix, op.controls, op.ctrl_state)
-
-
-def sorted_matrix(matrix: ComplexArray, targets: Sequence[int]) -> ComplexArray:
-    """The matrix with its index bits in ascending order of the targets."""
-    k = len(targets)
-    order = [int(i) for i in np.argsort(targets)]
-    index = np.arange(1 << k)
-    old = np.zeros_like(index)
-    for new, b in enumerate(order):
-        old |= (index >> new & 1) << b
-    return np.asarray(matrix[np.ix_(old, old)], complex)
+    free = [q for q in range(num_qubits) if q not in taken]
+    matrix, targets = widened(op.matrix(), op.targets, free[:1])
+    return Op(Kind.UNITARY, targets, matrix, op.controls, op.ctrl_state) if free else op
 
 
 def fragments(matrix: ComplexArray) -> ComplexArray:
@@ -195,7 +166,7 @@ def fragments(matrix: ComplexArray) -> ComplexArray:
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class GroupFrame:
     """Which qubits are what in a group of columns.
 
     Lanes read 4 rows x 2 columns at a time, write 8 neighbours of the state, and store 4 columns x 8 rows. Where one of
@@ -225,18 +196,18 @@ class Frame:
         return fragments(sorted_matrix(matrix, targets)[sums(order)[:, 0].astype(np.int64)])
 
 
-def frame_of(targets: Sequence[int], free: Sequence[int], line_qubits: int) -> Frame:
+def frame_of(targets: Sequence[int], free: Sequence[int], line_qubits: int) -> GroupFrame:
     """The frame of a group; ``free`` are the qubits that are neither targets nor fixed, ascending."""
     rows, columns = sorted(targets), list(free[:GROUP_BITS])
     union = sorted(rows + columns)
     exchange = bool({*union[:2]} & {*rows})
     out_rows = [*rows[1:4], rows[0], *rows[4:]] if exchange else rows
     reading = [rows[0], rows[1], columns[2], columns[1] if exchange else columns[0]][:line_qubits]
-    return Frame(rows, columns, out_rows, slots(union, rows, columns, reading))
+    return GroupFrame(rows, columns, out_rows, slots(union, rows, columns, reading))
 
 
 def dense_tables(
-    matrix: ComplexArray, targets: Sequence[int], fixed: dict[int, int], num_qubits: int, shape: Shape
+    matrix: ComplexArray, targets: Sequence[int], fixed: dict[int, int], num_qubits: int, shape: DenseShape
 ) -> DenseTables:
     """Tables of one block.
 
@@ -267,7 +238,7 @@ def dense_tables(
 
 
 def held_places(
-    frame: Frame, numbers: Sequence[int], shape: BlockShape, tile: NDArray[Any]
+    frame: GroupFrame, numbers: Sequence[int], shape: BlockShape, tile: NDArray[Any]
 ) -> list[NDArray[np.uint64]]:
     """The places of `dense_held.cu`, those of iterations, groups and rows in the record ``tile``."""
     slot = frame.slot | {q: GROUP_COLUMNS << len(frame.rows) + b for b, q in enumerate(numbers)}
@@ -281,7 +252,7 @@ def held_places(
     return [in_threads(steps[:together], shape), *lane_places(frame)]
 
 
-def streamed_places(frame: Frame, shape: BlockShape) -> list[NDArray[np.uint64]]:
+def streamed_places(frame: GroupFrame, shape: BlockShape) -> list[NDArray[np.uint64]]:
     """The places of `dense_streamed.cu`: each iteration brings whole rows."""
     late = frame.rows[shape.threads.bit_length() - 1 - GROUP_BITS :]
     early = [q for q in sorted(frame.slot) if q not in late]
@@ -298,7 +269,7 @@ def in_threads(steps: Sequence[tuple[int, int]], shape: BlockShape) -> NDArray[n
     return np.resize(sums(steps, np.bitwise_xor), (shape.threads, 2)).reshape(-1)
 
 
-def lane_places(frame: Frame) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+def lane_places(frame: GroupFrame) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
     """Of each lane: the two offsets at which it stores, and the slot at which it reads."""
     rows, out_rows, columns, exchange = frame.rows, frame.out_rows, frame.columns, frame.exchange
     across = (columns[1], columns[0]) if exchange else (columns[0], columns[1])  # of lane bits 0 and 1 as they store
@@ -312,7 +283,7 @@ def lane_places(frame: Frame) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
 
 
 def slots(union: Sequence[int], rows: Sequence[int], columns: Sequence[int], reading: Sequence[int]) -> dict[int, int]:
-    """What each qubit of a group adds, by XOR, to a slot of one amplitude in shared memory.
+    """The bits that each qubit of a group adds, by XOR, to a slot of one amplitude in shared memory.
 
     The lowest qubits choose among the slots of a 128-byte line, as many as there are in ``reading``: those by which
     lanes that read together differ. Where one of these is not among the lowest, it changes as well one bit of a line
@@ -328,12 +299,3 @@ def slots(union: Sequence[int], rows: Sequence[int], columns: Sequence[int], rea
         if q in order[len(reading) :]:
             slot[q] |= free.pop()
     return slot
-
-
-def sums(steps: Sequence[tuple[int, int]], add: np.ufunc = np.add) -> NDArray[np.uint64]:
-    """For each index, the steps of its set bits, added up (or combined by another ``add``), both components."""
-    index = np.arange(1 << len(steps))
-    out = np.zeros((len(index), 2), np.uint64)
-    for b, step in enumerate(steps):
-        out = add(out, (index >> b & 1).astype(np.uint64)[:, None] * np.array(step, np.uint64))
-    return out

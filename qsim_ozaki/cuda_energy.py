@@ -1,6 +1,6 @@
-"""What the work of a tile pass costs: energy, which decides, as a GPU runs passes at the limit of its power.
+"""Energy model of a tile pass: a GPU at the limit of its power takes time in proportion to energy.
 
-In: `Item` objects. Out: what the search for phases wants to know of them. It knows no kernel.
+In: `Item` objects. Out: the row of each item that the search for stages reads. It knows no kernel.
 """
 
 from __future__ import annotations
@@ -9,39 +9,25 @@ from typing import TypeAlias
 
 import qsim_ozaki._cpu as _cpu
 from qsim_ozaki.cuda_lower import HALF_TURN, Item, is_core
+from qsim_ozaki.cuda_tuning import CORE, FLIP, MATRIX, PHASE_OF_ROTATION, ROTATION
 
-# Picojoules an amplitude (NVIDIA H200, 2026-11: an FP64 FMA 38, a product 21). Launches take longer for exchanges
-# and blocks than their energy at the card's power: these count what their time is worth, 38 for an FP64 instruction's.
-EXCHANGE = 300.0
-BLOCK = 310.0  # a matrix on two qubits by tensor cores
-TABLE = 100.0  # a complex product, less what merges with others
-OUTER = 100.0  # more where other threads' qubits choose from it
-ROTATION = 76.0  # two FMA
-FLIP = 5.0
-CORE = 228.0  # with a table of its own
-SHARED = 86.0  # what two cores save that share a table
-MATRIX = {1: 270.0, 2: 574.0, 3: 1182.0, 4: 2398.0, 5: 4830.0}  # by qubits
-PHASE_OF_ROTATION = 80.0  # a rotation's usual share of tables and exchanges
-PHASE_ENERGIES = {
-    "double": _cpu.PhaseEnergies(EXCHANGE, BLOCK, TABLE, OUTER, SHARED),
-    # Here instructions count, 38 each: of a block three products of TF32, and what splits amplitudes for them.
-    "single": _cpu.PhaseEnergies(EXCHANGE, 600.0, 150.0, OUTER, SHARED),
-}
 PLAIN, CORE_KIND, FLIP_KIND, SIGN, ANYWHERE = (
     _cpu.PhaseItemKind[name].value for name in ("PLAIN", "CORE", "FLIP", "SIGN", "ANYWHERE")
 )
-PhaseRow: TypeAlias = tuple[int, int, float, float, int]
+StageRow: TypeAlias = tuple[int, int, float, float, int]
 
 
-def phase_row(item: Item) -> PhaseRow:
-    """What the search knows of an item: masks of what it changes and reads, energy, worth, kind's number."""
+def stage_row(item: Item) -> StageRow:
+    """The row of an item: masks of the qubits it changes and reads, energy, worth, kind's number."""
     kind = PLAIN
     energy = worth = 0.0
     if item.kind == "terms":
         kind = SIGN if set(item.terms.values()) == {HALF_TURN} else PLAIN
-    elif item.kind in ("rotate", "hadamard"):
+    elif item.kind == "rotate":
         energy = ROTATION
-        worth = energy + PHASE_OF_ROTATION * (item.kind == "rotate")
+        worth = energy + PHASE_OF_ROTATION
+    elif item.kind == "hadamard":
+        energy = worth = ROTATION
     elif item.kind == "flip":
         energy = worth = FLIP
         kind = FLIP_KIND

@@ -14,6 +14,7 @@ from qsim_ozaki import founding
 from qsim_ozaki.cuda_ozaki import THREADS
 from qsim_ozaki.cuda_ozaki_tables import SCHEME, fill_modulus
 from qsim_ozaki.founding import Form, Planes
+from qsim_ozaki.launcher import Launcher
 
 TILE_ROWS, TILE_COLUMNS, STEP = 128, 64, 32  # kRows, kColumns, kStep
 MAX_PRODUCTS = 64
@@ -62,50 +63,52 @@ def padded(planes: Planes, rows: int) -> Planes:
 
 
 def multiply(
-    engine: Any, left: Planes, right: Planes, form: Form, layer: str = "product", wanted: int = 0
+    launcher: Launcher, left: Planes, right: Planes, form: Form, layer: str = "product", number: int = 0
 ) -> NDArray[Any]:
     """``founding.multiply`` on a GPU, on the host's planes; the result comes back.
 
     Args:
-        engine: the CUDA engine.
+        launcher: of the GPU.
         left: planes of the left matrix, ``(planes, rows, depth)``.
         right: of the right one transposed, ``(planes, columns, depth)``.
         form: names the products.
         layer: a key of `LAYERS`.
-        wanted: the product whose layer is asked for.
+        number: of the product whose layer is returned.
     """
     founding.check_depth(form, left.shape[2])
     rows, columns = left.shape[1], right.shape[1]
     left, right = padded(left, TILE_ROWS), padded(right, TILE_COLUMNS)
-    arrays = engine.cupy.asarray(left), engine.cupy.asarray(right)
-    out = engine.cupy.zeros((left.shape[1], right.shape[1]), LAYERS[layer][1])
-    launch(engine, arrays, out, form, (layer, wanted))
-    found: NDArray[Any] = out.get()[:rows, :columns]
-    return found
+    cupy = launcher.cupy
+    out = cupy.zeros((left.shape[1], right.shape[1]), LAYERS[layer][1])
+    launch(launcher, cupy.asarray(left), cupy.asarray(right), out, form, layer, number)
+    result: NDArray[Any] = out.get()[:rows, :columns]
+    return result
 
 
-def launch(engine: Any, arrays: tuple[Any, Any], out: Any, form: Form, layer: tuple[str, int] = ("product", 0)) -> None:
+def launch(
+    launcher: Launcher, left: Any, right: Any, out: Any, form: Form, layer: str = "product", number: int = 0
+) -> None:
     """One launch on planes that lie on the GPU, padded to whole tiles; ``out`` is ``(rows, columns)``."""
-    left, right = arrays
     record, scheme = form_records(form, left.shape[1], right.shape[1], left.shape[2])
-    instance = {"CRT": str(int(bool(form.moduli))), "LAYER": LAYERS[layer[0]][0]}
+    instance = {"CRT": str(int(bool(form.moduli))), "LAYER": LAYERS[layer][0]}
     blocks = left.shape[1] // TILE_ROWS * (right.shape[1] // TILE_COLUMNS)
-    args = (left, right, out, np.int32(layer[1]), record, scheme)
-    engine.launch("ozaki_founding", instance, blocks, THREADS, args)
+    args = (left, right, out, np.int32(number), record, scheme)
+    launcher.launch("ozaki_founding", instance, blocks, THREADS, args)
 
 
-def naive_sums(engine: Any, left: Planes, right: Planes) -> NDArray[np.int32]:
+def naive_sums(launcher: Launcher, left: Planes, right: Planes) -> NDArray[np.int32]:
     """Raw sums ``(rows, columns)`` of one plane each, one thread an entry."""
     rows, columns, depth = len(left), len(right), left.shape[1]
-    out = engine.cupy.zeros((rows, columns), np.int32)
+    cupy = launcher.cupy
+    out = cupy.zeros((rows, columns), np.int32)
     args = (
-        engine.cupy.asarray(left),
-        engine.cupy.asarray(right),
+        cupy.asarray(left),
+        cupy.asarray(right),
         out,
         np.int32(columns),
         np.int32(depth),
         np.uint64(rows * columns),
     )
-    engine.launch("founding_naive", {"CRT": "0"}, -(-rows * columns // THREADS), THREADS, args)
-    found: NDArray[np.int32] = out.get()
-    return found
+    launcher.launch("founding_naive", {"CRT": "0"}, -(-rows * columns // THREADS), THREADS, args)
+    result: NDArray[np.int32] = out.get()
+    return result

@@ -1,15 +1,24 @@
 """Launches captured as a CUDA graph: done again on the same buffers, they cost the host one call.
 
-In: what launches on the current stream. Out: the same work done. It knows no kernel.
+In: a function that launches on the current stream. Out: the same work done. It knows no kernel.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
+from dataclasses import dataclass
 from typing import Any
 
-KEPT = 4  # a state, and copies that take turns in memory
+MAX_GRAPHS = 4  # a state, and copies that take turns in memory
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Replay:
+    """A captured graph, and the memory that its launches use."""
+
+    graph: Any
+    memory: Any
 
 
 class Replays:
@@ -23,7 +32,7 @@ class Replays:
 
     def __init__(self, cupy: Any) -> None:
         self._cupy = cupy
-        self._graphs: OrderedDict[Hashable, tuple[Any, Any] | None] = OrderedDict()  # None: launched once
+        self._graphs: OrderedDict[Hashable, _Replay | None] = OrderedDict()  # None: launched once
         self._captures = True
 
     def launch(self, key: Hashable, prepare: Callable[[], tuple[Callable[[], None], Any]]) -> None:
@@ -31,20 +40,23 @@ class Replays:
 
         Args:
             key: addresses of the buffers, and all else that the launches depend on.
-            prepare: allocates what they need besides; returns them, nothing but launches and fills that return at once
-                (CuPy refuses copies to the host in a capture), and what has to live as long as their graph.
+            prepare: allocates the memory they need besides; returns them, nothing but launches and fills that return at
+                once (CuPy refuses copies to the host in a capture), and the memory, to live as long as their graph.
         """
-        found = self._graphs.get(key)
-        if found is not None:
+        replay = self._graphs.get(key)
+        if replay is not None:
             self._graphs.move_to_end(key)
-            found[0].launch()
+            replay.graph.launch()
             return
-        action, kept = prepare()
+        action, memory = prepare()
         graph = self._captured(action) if key in self._graphs and self._captures else None
-        self._graphs[key] = graph and (graph, kept)
-        if len(self._graphs) > KEPT:
+        self._graphs[key] = None if graph is None else _Replay(graph, memory)
+        if len(self._graphs) > MAX_GRAPHS:
             self._graphs.popitem(last=False)
-        (graph.launch if graph else action)()
+        if graph is None:
+            action()
+        else:
+            graph.launch()
 
     def _captured(self, action: Callable[[], None]) -> Any | None:
         """The graph of ``action``, or None, now and from now on, where the runtime refuses.

@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from qsim_ozaki.cuda_dense import RUNS, runs_record, sums
+from qsim_ozaki.cuda_records import RUNS, runs_record, sums
+from qsim_ozaki.launcher import Launcher
+from qsim_ozaki.op_list import mask_of
 
 ROWS, COLUMN_BITS, STRIDE = 7, 5, 72  # kRows and kColumns as bits; kStride
 THREADS = 256
@@ -31,21 +33,21 @@ def tables(targets: Sequence[int], num_qubits: int) -> tuple[NDArray[np.uint64],
     ]
     record = np.zeros(1, TILES)
     record["num_tiles"], record["runs"] = 1 << (num_qubits - ROWS - COLUMN_BITS), runs_record([*rows, *columns])
-    record["mask"], record["scale"] = sum(1 << rows.index(q) for q in targets), 2.0 ** (-len(targets) / 2)
+    record["mask"], record["scale"] = mask_of(rows.index(q) for q in targets), 2.0 ** (-len(targets) / 2)
     return np.concatenate([sums(steps[:8]).reshape(-1), sums(steps[8:]).reshape(-1)]), record
 
 
-def apply(engine: Any, amps: Any, parts: Sequence[Sequence[int]]) -> None:
+def apply(launcher: Launcher, amps: Any, parts: Sequence[Sequence[int]]) -> None:
     """H on every qubit of ``parts``.
 
     Args:
-        engine: the CUDA engine.
+        launcher: of the GPU.
         amps: complex64 ``(2**n,)``, n at least 12.
         parts: groups of at most 7 targets.
     """
     num_qubits = int(amps.size).bit_length() - 1
     for targets in parts:
         places, record = tables(targets, num_qubits)
-        args = (amps, engine.cupy.asarray(places), record)
-        blocks = min(int(record["num_tiles"][0]), BLOCKS_PER_PROCESSOR * engine.num_processors)
-        engine.launch("hadamard_tf32", {}, blocks, THREADS, args, SHARED_BYTES)
+        args = (amps, launcher.cupy.asarray(places), record)
+        blocks = min(int(record["num_tiles"][0]), BLOCKS_PER_PROCESSOR * launcher.num_processors)
+        launcher.launch("hadamard_tf32", {}, blocks, THREADS, args, SHARED_BYTES)

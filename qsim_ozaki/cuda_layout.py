@@ -1,12 +1,12 @@
 """Where the amplitudes of a tile are between two exchanges: which qubits number registers, which the threads.
 
-In: register qubits of a phase. Out: a `Place`. It knows no operator.
+In: register qubits of a stage. Out: a `Place`. It knows no operator.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations
 from typing import TypeAlias
@@ -14,50 +14,16 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from qsim_ozaki.cuda_lower import mask_of, members
-from qsim_ozaki.cuda_schedule import Frame
-from qsim_ozaki.cuda_work import Phase
+from qsim_ozaki.cuda_lower import members
+from qsim_ozaki.cuda_schedule import TileFrame
+from qsim_ozaki.cuda_shapes import Shape
+from qsim_ozaki.cuda_work import Stage
+from qsim_ozaki.op_list import mask_of
 
 LANE_BITS = 5  # threads of a warp load and store together
-LATELY = 256  # layouts that are kept, of 20 KiB at most: what passes differ in is angles more often than qubits
+CACHED_LAYOUTS = 256  # of 20 KiB at most: passes differ in angles more often than in qubits
 
-Held: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]  # a phase's registers, its pair
-
-
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """Sizes of one precision's kernel, as `common.cuh` has them.
-
-    Attributes:
-        tile_qubits: of a tile, which lies in shared memory.
-        register_qubits: that number the amplitudes of a thread.
-        line_qubits: that number the amplitudes of 128 bytes.
-        amp_bytes: of an amplitude.
-        least_scale: to which a factor left out may fall.
-        padded: whether a tile has free places after lines, rather than bits that mix.
-    """
-
-    tile_qubits: int
-    register_qubits: int
-    line_qubits: int
-    amp_bytes: int
-    least_scale: float
-    padded: bool = False
-
-    def column_bytes(self, tile_qubits: int) -> int:
-        """Bytes of shared memory for one amplitude of every thread, as `tile_straight.cuh` has them."""
-        plain = self.amp_bytes << (tile_qubits - self.register_qubits)
-        if not self.padded:
-            return plain
-        whole = -self.amp_bytes
-        free = sum(plain >> level * self.line_qubits & whole for level in (1, 2, 3))
-        return plain + free + self.amp_bytes + 15 & -16
-
-
-# Of the interpreter.
-SHAPES = {"double": Shape(12, 4, 3, 16, 2.0**-500), "single": Shape(13, 5, 4, 8, 2.0**-80)}
-# Of generated kernels: 32 amplitudes a thread would make complex64 code twice as long, beyond the instruction cache.
-GENERATED = {"double": SHAPES["double"], "single": replace(SHAPES["single"], register_qubits=4, padded=True)}
+Held: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]  # a stage's registers, its pair
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +34,7 @@ class Tile:
         qubits: ascending.
         zero_qubits: qubits outside that are |0>.
         swaps: pairs of ``qubits`` that change places at the store.
-        fresh_qubits: those of ``qubits`` that are |0>: what memory holds where one reads 1 does not count.
+        fresh_qubits: those of ``qubits`` that are |0>: memory is not read where one of them is 1.
     """
 
     qubits: tuple[int, ...]
@@ -97,7 +63,7 @@ def swizzle(index: NDArray[np.int64] | int, line: int) -> NDArray[np.int64]:
     return np.asarray(e ^ (e >> line & low) ^ (e >> 2 * line & low) ^ (e >> 3 * line & low), np.int64)
 
 
-def slot_of(qubit: int, frame: Frame, shape: Shape) -> int:
+def slot_of(qubit: int, frame: TileFrame, shape: Shape) -> int:
     """The byte in shared memory that a qubit of the tile adds by exclusive or, of a padded tile before padding."""
     if shape.padded:
         return shape.amp_bytes << frame.tile.index(qubit)
@@ -125,27 +91,27 @@ class Place:
         """A mask of qubits as bits of a thread's number."""
         return sum(1 << i for i, q in enumerate(self.lanes) if mask >> q & 1)
 
-    def offsets(self, frame: Frame, stored: bool = False) -> NDArray[np.uint64]:
+    def offsets(self, frame: TileFrame, stored: bool = False) -> NDArray[np.uint64]:
         """For each thread the basis state of its first amplitude inside the tile, where it is loaded or stored."""
         return _offsets(tuple(frame.stored_at(q) for q in self.lanes) if stored else self.lanes)
 
-    def lane_slots(self, frame: Frame, shape: Shape) -> list[int]:
+    def lane_slots(self, frame: TileFrame, shape: Shape) -> list[int]:
         """The byte in shared memory that each bit of a thread's number adds by exclusive or."""
         return [slot_of(q, frame, shape) for q in self.lanes]
 
-    def slots(self, frame: Frame, shape: Shape) -> NDArray[np.uint32]:
+    def slots(self, frame: TileFrame, shape: Shape) -> NDArray[np.uint32]:
         """For each thread the byte in shared memory of its first amplitude."""
         thread = np.arange(1 << len(self.lanes))
         places = ((thread >> i & 1) << frame.tile.index(q) for i, q in enumerate(self.lanes))
         index = sum(places, np.zeros_like(thread))
         return (swizzle(index, shape.line_qubits) * shape.amp_bytes).astype(np.uint32)
 
-    def register_slots(self, frame: Frame, shape: Shape) -> list[int]:
+    def register_slots(self, frame: TileFrame, shape: Shape) -> list[int]:
         """The same for each register bit."""
         return [slot_of(q, frame, shape) for q in self.registers]
 
 
-@lru_cache(maxsize=LATELY)
+@lru_cache(maxsize=CACHED_LAYOUTS)
 def _offsets(positions: tuple[int, ...]) -> NDArray[np.uint64]:
     """For each number the one whose bit ``positions[i]`` is its bit i."""
     number = np.arange(1 << len(positions), dtype=np.uint64)
@@ -155,40 +121,40 @@ def _offsets(positions: tuple[int, ...]) -> NDArray[np.uint64]:
     return out
 
 
-def place(frame: Frame, registers: tuple[int, ...], loads: bool, stores: bool) -> Place:
+def place(frame: TileFrame, registers: tuple[int, ...], loads: bool, stores: bool) -> Place:
     """Threads take the other qubits ascending for a load; for a store and inside so that they use distinct banks.
 
     Args:
         frame: the tile.
-        registers: of the phase.
-        loads: whether it is the first phase.
+        registers: of the stage.
+        loads: whether it is the first stage.
         stores: whether it is the last.
     """
     return Place(registers, _lanes(frame, [q for q in frame.tile if q not in registers], loads, stores))
 
 
-@lru_cache(maxsize=LATELY)
-def load_place(frame: Frame) -> Place:
+@lru_cache(maxsize=CACHED_LAYOUTS)
+def load_place(frame: TileFrame) -> Place:
     """Where a straight-line kernel's threads load: the highest qubits number registers, the others threads."""
     count = len(frame.tile) - frame.register_qubits
     return Place(frame.tile[count:], frame.tile[:count])
 
 
-def places(frame: Frame, phases: Sequence[Phase]) -> list[Place]:
-    """Places of consecutive phases in which the same qubits number the warps for as long as none of them is needed.
+def places(frame: TileFrame, stages: Sequence[Stage]) -> list[Place]:
+    """Places of consecutive stages in which the same qubits number the warps for as long as none of them is needed.
 
     Between two of them with the same ``warps``, a warp exchanges what it holds itself, and waits for no other.
 
     Args:
         frame: the tile.
-        phases: in order.
+        stages: in order.
     """
-    return list(_places(frame, tuple((phase.registers, phase.pair) for phase in phases)))
+    return list(_places(frame, tuple((stage.registers, stage.pair) for stage in stages)))
 
 
-@lru_cache(maxsize=LATELY)
-def _places(frame: Frame, held_by: tuple[Held, ...]) -> tuple[Place, ...]:
-    """`places` of phases that hold these."""
+@lru_cache(maxsize=CACHED_LAYOUTS)
+def _places(frame: TileFrame, held_by: tuple[Held, ...]) -> tuple[Place, ...]:
+    """`places` of stages that hold these."""
     last = len(held_by) - 1
     warp_bits = max(len(frame.tile) - frame.register_qubits - LANE_BITS, 0)
     near = [mask_of(registers + pair) for registers, pair in held_by]
@@ -202,7 +168,7 @@ def _places(frame: Frame, held_by: tuple[Held, ...]) -> tuple[Place, ...]:
         while end <= last and len(frame.tile) - (held | near[end]).bit_count() >= warp_bits:
             held |= near[end]
             end += 1
-        assert end > first, "a phase's registers and lines leave no qubits that number warps"
+        assert end > first, "a stage's registers and lines leave no qubits that number warps"
         others = [q for q in frame.tile if not held >> q & 1]
         warps = _warps(frame, held_by[first:end], others, warp_bits, out[0].warps if out else ())
         for i in range(first, end):
@@ -213,7 +179,7 @@ def _places(frame: Frame, held_by: tuple[Held, ...]) -> tuple[Place, ...]:
     return tuple(out)
 
 
-def _others_first(frame: Frame, pair: tuple[int, ...], rest: list[int]) -> list[int]:
+def _others_first(frame: TileFrame, pair: tuple[int, ...], rest: list[int]) -> list[int]:
     """``rest``, those first that lie in other banks than ``pair`` and each other."""
     seen = {frame.tile.index(q) % frame.line_qubits for q in pair}
     front = []
@@ -225,19 +191,19 @@ def _others_first(frame: Frame, pair: tuple[int, ...], rest: list[int]) -> list[
 
 
 def _warps(
-    frame: Frame, held_by: Sequence[Held], others: list[int], count: int, wanted: tuple[int, ...]
+    frame: TileFrame, held_by: Sequence[Held], others: list[int], count: int, preferred: tuple[int, ...]
 ) -> tuple[int, ...]:
-    """So many of ``others`` that lanes reach all banks in most phases; ``wanted`` where they do as well."""
+    """``count`` of ``others`` with which lanes reach all banks in most stages; ``preferred`` if it does as well."""
     classes = [mask_of(frame.tile[i :: frame.line_qubits]) for i in range(frame.line_qubits)]
 
     def worth(chosen: tuple[int, ...]) -> tuple[int, bool]:
         taken = [mask_of(registers) | mask_of(chosen) for registers, _ in held_by]
-        return sum(all(same & ~mask for same in classes) for mask in taken), chosen == wanted
+        return sum(all(same & ~mask for same in classes) for mask in taken), chosen == preferred
 
     return max(combinations(others, count), key=worth)
 
 
-def _lanes(frame: Frame, rest: list[int], loads: bool, stores: bool) -> tuple[int, ...]:
+def _lanes(frame: TileFrame, rest: list[int], loads: bool, stores: bool) -> tuple[int, ...]:
     """The qubits ``rest``, ascending, in the order in which they number threads."""
     if loads and not (stores and frame.swaps):
         return tuple(rest)
@@ -253,15 +219,15 @@ def _lanes(frame: Frame, rest: list[int], loads: bool, stores: bool) -> tuple[in
     return (*front, *(q for q in rest if q not in front))
 
 
-def _distinct(frame: Frame, wanted: list[int], rest: list[int], others: int) -> list[int]:
-    """Qubits whose places in the tile differ modulo a line, ``wanted`` first, at most ``others`` that are not."""
+def _distinct(frame: TileFrame, preferred: list[int], rest: list[int], others: int) -> list[int]:
+    """Qubits whose places in the tile differ modulo a line, ``preferred`` first, at most ``others`` that are not."""
     line = frame.line_qubits
     out = []
     for i in range(line):
         same = [q for q in rest if frame.tile.index(q) % line == i]
-        own = [q for q in same if q in wanted]
-        if own:
-            out.append(own[0])
+        first_choice = [q for q in same if q in preferred]
+        if first_choice:
+            out.append(first_choice[0])
         elif same and others:
             out.append(same[0])
             others -= 1

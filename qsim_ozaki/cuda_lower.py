@@ -12,12 +12,14 @@ from dataclasses import dataclass, field
 import numpy as np
 
 import qsim_ozaki._cpu as _cpu
-from qsim_ozaki.op_list import OpList
+from qsim_ozaki.cuda_records import HADAMARD
+from qsim_ozaki.op_list import OpList, mask_of
 from qsim_ozaki.ops import ComplexArray, IndexArray, Kind, Op
 
 TURN = 1 << 64
 HALF_TURN = 1 << 63
-SQRT_HALF = 0.7071067811865476
+RUN_TOLERANCE = 1 << 10  # 2**-54 of a turn: below the rounding of the phases themselves
+LEAST_COS = 2.0**-10  # below, a rotation is written with its cotangent: its factor would eat the range
 ODD = ([0, 0, 1, 1, 2, 2, 3, 3], [1, 2, 0, 3, 0, 3, 1, 2])  # entries of a 4x4 matrix that change the parity
 
 
@@ -53,11 +55,6 @@ def is_core(item: Item) -> bool:
     return item.kind == "matrix" and item.data is not None and len(item.qubits) == 2 and not np.any(item.data[ODD])
 
 
-def mask_of(qubits: Sequence[int]) -> int:
-    """The basis state in which exactly ``qubits`` are 1."""
-    return sum(1 << q for q in qubits)
-
-
 def members(mask: int) -> list[int]:
     """The bits of ``mask``, ascending."""
     return [b for b in range(mask.bit_length()) if mask >> b & 1]
@@ -72,26 +69,26 @@ def lower(ops: Sequence[Op], register_qubits: int) -> list[Item]:
     """
     columns = OpList.of(ops)
     items: list[Item] = []
-    for number, found in enumerate(_cpu.tile_items(columns.native)):
-        if found is None:
+    for number, native in enumerate(_cpu.tile_items(columns.native)):
+        if native is None:
             items += _items(columns[number], register_qubits)
-        elif len(found) == 2:
-            items.append(Item("terms", 0, found[0], terms=found[1]))
+        elif len(native) == 2:
+            items.append(Item("terms", 0, native[0], terms=native[1]))
         else:
-            items += _rotation(*found)
+            items += _rotation(*native)
     return items
 
 
 def angles_of(values: ComplexArray) -> list[int]:
     """``2**64 * arg(value) / (2 pi)`` of each unit-modulus value, as integers modulo a turn; exact for +-1 and +-i."""
-    found: list[int] = _cpu.angles_of(np.ascontiguousarray(values, complex))
-    return found
+    angles: list[int] = _cpu.angles_of(np.ascontiguousarray(values, complex))
+    return angles
 
 
 def phases_of(angles: Sequence[int]) -> ComplexArray:
     """``exp(2 pi i angle / 2**64)``: a rotation by at most an eighth of a turn, then exact quarter turns."""
-    found: ComplexArray = _cpu.phases_of(list(angles))
-    return found
+    phases: ComplexArray = _cpu.phases_of(list(angles))
+    return phases
 
 
 def _condition(op: Op) -> tuple[int, int]:
@@ -105,8 +102,7 @@ def _items(op: Op, register_qubits: int) -> Iterator[Item]:
     elif op.kind is Kind.HADAMARD:
         for q in op.targets:
             if op.controls:
-                matrix = np.asarray(np.array([[1, 1], [1, -1]]) * SQRT_HALF, complex)
-                yield Item("matrix", 1 << q, mask_of(op.controls), (q,), _condition(op), data=matrix)
+                yield Item("matrix", 1 << q, mask_of(op.controls), (q,), _condition(op), data=HADAMARD)
             else:
                 yield Item("hadamard", 1 << q, 0, (q,))
     elif op.kind is Kind.PERMUTATION:
@@ -154,15 +150,41 @@ def _flips(permutation: list[int]) -> list[tuple[int, int | None]]:
     """A permutation of 2 or 4 states as flips (target bit, controlling bit); all are affine, so some word exists."""
     size = len(permutation)
     moves: list[tuple[int, int | None]] = [(0, None)] if size == 2 else [(0, None), (1, None), (0, 1), (1, 0)]
-    found: dict[tuple[int, ...], list[tuple[int, int | None]]] = {tuple(range(size)): []}
-    frontier = list(found)
-    while tuple(permutation) not in found:
+    words: dict[tuple[int, ...], list[tuple[int, int | None]]] = {tuple(range(size)): []}
+    frontier = list(words)
+    while tuple(permutation) not in words:
         reached = []
         for state in frontier:
             for target, extra in moves:
                 image = tuple(j ^ (1 << target) if extra is None or j >> extra & 1 else j for j in state)
-                if image not in found:
-                    found[image] = [*found[state], (target, extra)]
+                if image not in words:
+                    words[image] = [*words[state], (target, extra)]
                     reached.append(image)
         frontier = reached
-    return found[tuple(permutation)]
+    return words[tuple(permutation)]
+
+
+def doubling_runs(singles: dict[int, int]) -> list[tuple[int, int, int]]:
+    """Single-bit angles as (lowest qubit, length, its angle): qubits whose angle doubles are one product."""
+    runs: list[tuple[int, int, int]] = []
+    for key in sorted(singles):
+        q, angle = key.bit_length() - 1, singles[key]
+        if runs:
+            start, length, first = runs[-1]
+            error = (angle - (first << length)) % TURN
+            if q == start + length and min(error, TURN - error) <= RUN_TOLERANCE:
+                runs[-1] = (start, length + 1, first)
+                continue
+        runs.append((q, 1, angle))
+    return runs
+
+
+def angle_words(terms: dict[int, int]) -> list[int]:
+    """Angles per product of bits as `total_angle` of tile_gates.cuh sums them, after the constant one."""
+    words = [terms.get(0, 0), 0]
+    for start, length, angle in doubling_runs({key: a for key, a in terms.items() if key.bit_count() == 1}):
+        words += [0, angle, (1 << length) - 1, start]
+    for key, angle in terms.items():
+        if key.bit_count() > 1:
+            words += [key, angle, 0, 1 << 32]
+    return words

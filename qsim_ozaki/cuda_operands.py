@@ -1,6 +1,6 @@
-"""What a straight-line tile kernel reads: constants, masks, words of its tables, tables that outer bits choose from.
+"""Data of a straight-line tile kernel: constants, masks, words of its tables, tables that outer bits choose from.
 
-In: numbers, one statement's at a time. Out: where they are, as the source spells it, and the arrays.
+In: numbers, one statement's at a time. Out: expressions for their places in the source, and the arrays.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from qsim_ozaki.ops import ComplexArray
 
 @dataclass(slots=True, eq=False)
 class Operands:
-    """Those of one pass.
+    """The data of one pass.
 
     Attributes:
         amp_bytes: of an amplitude.

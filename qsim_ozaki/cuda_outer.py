@@ -1,6 +1,6 @@
-"""What qubits outside a thread's registers say: conditions, signs, phases of its and its tile's number, as expressions.
+"""CUDA expressions for controls, signs and phases that depend on thread or tile bits.
 
-In: masks of qubits, angles per product of bits. Out: text of a straight-line kernel, and what it reads.
+In: masks of qubits, angles per product of bits. Out: text of a straight-line kernel, and the data that it reads.
 """
 
 from __future__ import annotations
@@ -11,27 +11,27 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from qsim_ozaki.cuda_layout import Place
-from qsim_ozaki.cuda_lower import mask_of, phases_of
+from qsim_ozaki.cuda_lower import angle_words, phases_of
 from qsim_ozaki.cuda_operands import Operands
-from qsim_ozaki.cuda_phases import angle_words
-from qsim_ozaki.cuda_schedule import Frame
+from qsim_ozaki.cuda_schedule import TileFrame
 from qsim_ozaki.cuda_straight_program import NotStraightError
+from qsim_ozaki.op_list import mask_of
 
 MAX_TILE_PHASES = 30  # of the 1 KiB that two blocks a processor leave beside their tiles, twice
 
 
 @dataclass(slots=True, eq=False)
 class Outer:
-    """Those of one pass.
+    """The expressions of one pass.
 
     Attributes:
         frame: the tile.
-        operands: where what the text reads goes.
-        records: angles over the tile's number, each a phase found once for each tile.
+        operands: collects the data that the text reads.
+        records: angles over the tile's number, each a phase computed once for each tile.
         place: where qubits are at present.
     """
 
-    frame: Frame
+    frame: TileFrame
     operands: Operands
     records: list[dict[int, int]] = field(default_factory=list)
     place: Place = field(init=False)

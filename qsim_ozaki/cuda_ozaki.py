@@ -1,6 +1,6 @@
 """Emulated FP64 on a GPU: the launches of one block, column by column of the state in chunks.
 
-In: an `ozaki.Block`, targets, a CUDA engine's launcher. Out: the block applied in place, and what its checks found.
+In: an `ozaki.Block`, targets, a `Launcher`. Out: the block applied in place, and the outcome of its checks.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qsim_ozaki import ozaki
-from qsim_ozaki.cuda_dense import opaque, sorted_matrix, sums
 from qsim_ozaki.cuda_graph import Replays
 from qsim_ozaki.cuda_ozaki_pipeline import (
     SETS,
@@ -35,9 +34,11 @@ from qsim_ozaki.cuda_ozaki_tables import (
     product_record,
     scheme_record,
     tile_places,
-    widened,
 )
+from qsim_ozaki.cuda_records import opaque, sorted_matrix, sums, widened
+from qsim_ozaki.cuda_tuning import REPLAYED_AMPS
 from qsim_ozaki.errors import CapacityError
+from qsim_ozaki.launcher import Launcher
 from qsim_ozaki.ops import ComplexArray
 
 WHOLE_BITS = 3  # columns of ozaki_encode.cu, kWhole
@@ -48,18 +49,16 @@ SHARED_BYTES = {80: 163 << 10, 86: 99 << 10, 89: 99 << 10, 90: 227 << 10, 100: 2
 STATIC_BYTES = 3 << 10  # at most, beside what is asked for at a launch
 REDO_ENTRIES = 1 << 24  # amplitudes of failed columns redone at a time
 REPORTED_BYTES = 16  # of what the host reads after each run
-# 22 qubits: a run takes the GPU as long as the host (H200, 2026-11), and 256 MiB of workspace
-REPLAYED_AMPS = 1 << 22
 STAGES = {80: 3, 86: 2, 89: 2, 90: 4, 100: 4, 120: 2}  # of ozaki_product.cu
 
 
-def check_room(engine: Any, num_targets: int, num_moduli: int) -> None:
-    """Refuses a matrix whose residues, beside itself, do not fit what the engine has free."""
-    needed, free = (16 + 2 * num_moduli) << 2 * num_targets, engine.free_bytes()
+def check_room(launcher: Launcher, num_targets: int, num_moduli: int) -> None:
+    """Refuses a matrix whose residues, beside itself, do not fit the GPU's free memory."""
+    needed, free, name = (16 + 2 * num_moduli) << 2 * num_targets, launcher.free_bytes(), launcher.device_name
     if needed > free:
         raise CapacityError(
             f"a matrix on {num_targets} qubits needs {needed / 2**30:.3g} GiB with its residues modulo {num_moduli} "
-            f"moduli; {engine.device_name} has {free / 2**30:.3g} GiB free. Use arithmetic='native', or less accuracy."
+            f"moduli; {name} has {free / 2**30:.3g} GiB free. Use arithmetic='native', or less accuracy."
         )
 
 
@@ -69,7 +68,7 @@ def _finish_bytes(columns: int, size: int) -> int:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Where:
+class _ChunkColumns:
     """Where a chunk's columns are: the state, its columns' and rows' places, the `Columns` record, their number."""
 
     amps: Any
@@ -88,7 +87,7 @@ class _Chunks:
         num_columns: of a chunk.
         offsets: of a chunk's columns in the state, from its base on.
         report: as in ``ozaki_commit.cu``.
-        found: its first two words, in host memory that the GPU writes to.
+        outcome: its first two words, in host memory that the GPU writes to.
         lanes: streams that the chunks' parts run on.
         replays: graphs of all launches, where there is one chunk and it is small.
     """
@@ -97,7 +96,7 @@ class _Chunks:
     num_columns: int
     offsets: Any
     report: Any
-    found: Any
+    outcome: Any
     lanes: Lanes
     replays: Replays | None
 
@@ -106,28 +105,36 @@ class _Chunks:
         """Columns between two rows of a workspace."""
         return max(self.num_columns, PRODUCT_COLUMNS)
 
-    def where(self, amps: Any, row_offset: Any, number: int) -> _Where:
+    def where(self, amps: Any, row_offset: Any, number: int) -> _ChunkColumns:
         """Where the columns of the chunk with this number are."""
-        return _Where(amps, self.offsets, row_offset, self.records[number], self.num_columns)
+        return _ChunkColumns(amps, self.offsets, row_offset, self.records[number], self.num_columns)
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class _Workspace:
-    """Scratch arrays of a chunk, that graphs of all blocks of their size share."""
+    """Scratch arrays of a chunk, that graphs of all blocks of their size share.
 
-    arrays: tuple[Any, Any, Any]
+    Attributes:
+        records: of the columns.
+        operand: residues of the columns, later the result.
+        residues: of the product.
+    """
+
+    records: Any
+    operand: Any
+    residues: Any
 
 
 class EmulatedBlock:
     """One matrix on arbitrary qubits of a state, ready to run on states of any width and precision.
 
     Args:
-        engine: the CUDA engine, for its launcher.
+        launcher: of the GPU.
         matrix: ``(2**k, 2**k)``, index bit 0 is ``targets[0]``.
         targets: distinct qubits.
         fixed: value of each qubit at which the block acts (controls, and qubits known to be |0>).
         num_moduli: of the scheme.
-        how: chunks, kernels and streams; what is fastest by default.
+        how: chunks, kernels and streams; the fastest by default.
 
     Raises:
         CapacityError: the matrix's residues do not fit the GPU's free memory.
@@ -135,26 +142,26 @@ class EmulatedBlock:
 
     def __init__(
         self,
-        engine: Any,
+        launcher: Launcher,
         matrix: ComplexArray,
         targets: Sequence[int],
         fixed: dict[int, int],
         num_moduli: int,
         how: Pipeline | None = None,
     ) -> None:
-        check_room(engine, max(len(targets), ROW_BITS), num_moduli)
-        cupy = engine.cupy
-        self.engine, self.fixed, self.num_moduli = engine, fixed, num_moduli
+        check_room(launcher, max(len(targets), ROW_BITS), num_moduli)
+        cupy = launcher.cupy
+        self.launcher, self.fixed, self.num_moduli = launcher, fixed, num_moduli
         self.base = sum(value << q for q, value in fixed.items())
         self.width = len(fixed) + max(len(targets), ROW_BITS) + COLUMN_BITS  # least that tiles need
         free = [q for q in range(max(self.width, 64)) if q not in fixed and q not in targets]
-        wide, all_targets = widened(matrix, targets, free)
+        wide, all_targets = widened(matrix, targets, free[: max(ROW_BITS - len(targets), 0)])
         self.rows = sorted(all_targets)
         self.block = ozaki.block(sorted_matrix(wide, all_targets), num_moduli)
         self.scheme = opaque(scheme_record(self.block))
         self.size = 1 << len(self.rows)
         how = how or pipeline(len(self.rows), num_moduli)
-        fits = _finish_bytes(how.columns, self.size) + STATIC_BYTES <= SHARED_BYTES[engine.architecture]
+        fits = _finish_bytes(how.columns, self.size) + STATIC_BYTES <= SHARED_BYTES[launcher.architecture]
         self.how = how if fits else replace(how, columns=0, encode_depth=4)
         self.order = {"WHOLE": str(self.how.columns)}
         self.encodes_whole = self.size >> ROW_BITS <= self.how.encode_depth
@@ -175,7 +182,7 @@ class EmulatedBlock:
         Returns:
             (columns redone, largest residual of the other columns' checks over their scale).
         """
-        cupy = self.engine.cupy
+        cupy = self.launcher.cupy
         num_qubits = int(amps.size).bit_length() - 1
         if num_qubits < self.width:
             return self._run_padded(amps, instance)
@@ -185,16 +192,16 @@ class EmulatedBlock:
             chunks.replays.launch(key, lambda: self._whole(amps, instance, chunks))
         else:
             self._launch_all(chunks, self.parts(amps, instance, chunks))
-        chunks.report.data.copy_to_host_async(chunks.found.ctypes.data, REPORTED_BYTES)
+        chunks.report.data.copy_to_host_async(chunks.outcome.ctypes.data, REPORTED_BYTES)
         cupy.cuda.get_current_stream().synchronize()
-        count, residual = int(chunks.found[0]), float(chunks.found.view(np.float64)[1])
+        count, residual = int(chunks.outcome[0]), float(chunks.outcome.view(np.float64)[1])
         if count:
             self._redo(amps, chunks.report[2 : 2 + count].get().astype(np.int64))
         return count, math.sqrt(residual)
 
     def _run_padded(self, amps: Any, instance: dict[str, str]) -> tuple[int, float]:
         """Where tiles reach beyond the state: zeros there stay zero."""
-        padded = self.engine.cupy.zeros(1 << self.width, amps.dtype)
+        padded = self.launcher.cupy.zeros(1 << self.width, amps.dtype)
         padded[: amps.size] = amps
         outcome = self.run(padded, instance)
         amps[...] = padded[: amps.size]
@@ -203,7 +210,7 @@ class EmulatedBlock:
     def _whole(self, amps: Any, instance: dict[str, str], chunks: _Chunks) -> tuple[Callable[[], None], Any]:
         """The launches of a state of one chunk, and its workspace."""
         workspace = self._workspace(chunks)
-        return partial(self._launch_all, chunks, self.parts(amps, instance, chunks, [workspace.arrays])), workspace
+        return partial(self._launch_all, chunks, self.parts(amps, instance, chunks, [workspace])), workspace
 
     def _launch_all(self, chunks: _Chunks, parts: tuple[Callable[[int], None], ...]) -> None:
         """All chunks, on the current stream."""
@@ -211,12 +218,12 @@ class EmulatedBlock:
         chunks.lanes.run(len(chunks.records), parts)
 
     def parts(
-        self, amps: Any, instance: dict[str, str], chunks: _Chunks, scratches: Sequence[tuple[Any, Any, Any]] = ()
+        self, amps: Any, instance: dict[str, str], chunks: _Chunks, scratches: Sequence[_Workspace] = ()
     ) -> tuple[Callable[[int], None], ...]:
         """Residues, products and write-back of the chunk with a given number, on the current stream."""
         scratches = scratches or [self._scratch(chunks.row_stride) for _ in chunks.records[:SETS]]
         return (
-            lambda i: self._encode(chunks.where(amps, self.row_offset, i), instance, *scratches[i % SETS][:2]),
+            lambda i: self._encode(chunks.where(amps, self.row_offset, i), instance, scratches[i % SETS]),
             lambda i: self._multiply(chunks, scratches[i % SETS]),
             lambda i: self._write_back(amps, instance, chunks, i, scratches[i % SETS]),
         )
@@ -233,9 +240,9 @@ class EmulatedBlock:
 
     def _chunks(self, num_qubits: int) -> _Chunks:
         """How a state of ``num_qubits`` is done: in chunks that leave most of the free memory alone."""
-        cupy = self.engine.cupy
+        cupy = self.launcher.cupy
         num_columns = 1 << (num_qubits - len(self.rows) - len(self.fixed))
-        room = self.engine.free_bytes() // (4 * SETS * self.num_moduli * 4)
+        room = self.launcher.free_bytes() // (4 * SETS * self.num_moduli * 4)
         amps = max(min(self.how.chunk_amps, 1 << max(room, 1).bit_length() - 1), PRODUCT_COLUMNS * self.size)
         chunk = min(num_columns, max(amps // self.size, 1 << COLUMN_BITS))
         record = np.zeros(1, COLUMNS)
@@ -249,54 +256,56 @@ class EmulatedBlock:
             records.append(opaque(record.copy()))
         lanes = Lanes(cupy, self.how.streams if len(records) > 1 else 1)
         offsets = cupy.asarray(self._column_offsets(np.arange(chunk)))
-        report, found = cupy.empty(2 + num_columns, np.uint64), cupy.cuda.alloc_pinned_memory(REPORTED_BYTES)
+        report, pinned = cupy.empty(2 + num_columns, np.uint64), cupy.cuda.alloc_pinned_memory(REPORTED_BYTES)
         replays = Replays(cupy) if len(records) == 1 and num_columns * self.size <= REPLAYED_AMPS else None
-        return _Chunks(records, chunk, offsets, report, np.frombuffer(found, np.uint64, 2), lanes, replays)
+        return _Chunks(records, chunk, offsets, report, np.frombuffer(pinned, np.uint64, 2), lanes, replays)
 
     def _workspace(self, chunks: _Chunks) -> _Workspace:
-        """The engine's of the size of a chunk: its blocks take turns, and each waits for its report."""
-        kept: Any = self.engine.workspaces
+        """The launcher's workspace of the size of a chunk: its blocks take turns, and each waits for its report."""
         key = (self.num_moduli, self.size, chunks.row_stride)
-        found: _Workspace | None = kept.get(key)
-        if found is None:
-            found = kept[key] = _Workspace(self._scratch(chunks.row_stride))
-        return found
+        workspace: _Workspace | None = self.launcher.workspaces.get(key)
+        if workspace is None:
+            workspace = self._scratch(chunks.row_stride)
+            self.launcher.workspaces[key] = workspace
+        return workspace
 
-    def _scratch(self, row_stride: int) -> tuple[Any, Any, Any]:
-        """Records, the columns' operand (later the result), and the product's residues, for one chunk."""
-        cupy = self.engine.cupy
+    def _scratch(self, row_stride: int) -> _Workspace:
+        """New scratch arrays of one chunk."""
+        cupy = self.launcher.cupy
         entries = self.size * row_stride
         planes = 2 * self.num_moduli
         records = cupy.empty(row_stride * RECORD_BYTES, np.uint8)
-        return records, cupy.empty(max(planes, 16) * entries, np.int8), cupy.empty(planes * entries, np.int8)
+        operand = cupy.empty(max(planes, 16) * entries, np.int8)
+        return _Workspace(records, operand, cupy.empty(planes * entries, np.int8))
 
-    def _multiply(self, chunks: _Chunks, scratch: tuple[Any, Any, Any]) -> None:
+    def _multiply(self, chunks: _Chunks, scratch: _Workspace) -> None:
         """The products of a chunk whose operand is ready."""
-        form = self.how.wgmma if self.engine.architecture == 90 else None
-        self.multiply(scratch[1], scratch[2], chunks.row_stride, form)
+        form = self.how.wgmma if self.launcher.architecture == 90 else None
+        self.multiply(scratch.operand, scratch.residues, chunks.row_stride, form)
 
     def _write_back(
-        self, amps: Any, instance: dict[str, str], chunks: _Chunks, number: int, scratch: tuple[Any, Any, Any]
+        self, amps: Any, instance: dict[str, str], chunks: _Chunks, number: int, scratch: _Workspace
     ) -> None:
         """CRT, checks, and the columns that pass them into the state."""
         where = chunks.where(amps, self.row_offset, number)
         if self.how.columns:
-            self._finish(where, instance, chunks.report, scratch[0], scratch[2])
+            self._finish(where, instance, chunks.report, scratch)
         else:
             self._reconstruct(where, instance, chunks, scratch)
 
-    def _encode(self, where: _Where, instance: dict[str, str], records: Any, operand: Any) -> None:
+    def _encode(self, where: _ChunkColumns, instance: dict[str, str], scratch: _Workspace) -> None:
         """Scales and residues of a chunk's columns."""
         amps, offsets, row_offset, columns = where.amps, where.offsets, where.row_offset, where.columns
+        records, operand = scratch.records, scratch.operand
         depth = self.size >> ROW_BITS
         kind = instance | {"MODULI": str(self.num_moduli)} | self.order
         args: tuple[Any, ...] = (amps, self.whole_places, offsets, row_offset, self.check_row, records, operand)
         if self.encodes_whole:
             args = (*args, columns, self.scheme)
-            shared_bytes = self.size + 1 << WHOLE_BITS + 4
+            shared_bytes = 16 * (self.size + 1) << WHOLE_BITS  # 16 bytes an entry, one entry more a column
             threads = THREADS if depth <= 4 else 2 * THREADS  # kThreads
             blocks = where.num_columns >> WHOLE_BITS
-            self.engine.launch(
+            self.launcher.launch(
                 "ozaki_encode",
                 kind | {"DEPTH": str(depth)},
                 blocks,
@@ -313,40 +322,42 @@ class EmulatedBlock:
         self._launch("ozaki_residues", kind, where.num_columns * depth >> COLUMN_BITS, args)
 
     def _reconstruct(
-        self, where: _Where, instance: dict[str, str], chunks: _Chunks, scratch: tuple[Any, Any, Any]
+        self, where: _ChunkColumns, instance: dict[str, str], chunks: _Chunks, scratch: _Workspace
     ) -> None:
         """CRT into memory, then the columns whose checks hold into the state."""
-        records, result, residues = scratch
-        columns = where.columns
+        records, result, residues, columns = scratch.records, scratch.operand, scratch.residues, where.columns
         args: tuple[Any, ...] = (residues, self.weights, result, records, columns, self.scheme)
         blocks = self.size * chunks.row_stride >> 11
-        self.engine.launch("ozaki_reconstruct", {"MODULI": str(self.num_moduli)}, blocks, RECONSTRUCT_THREADS, args)
+        self.launcher.launch("ozaki_reconstruct", {"MODULI": str(self.num_moduli)}, blocks, RECONSTRUCT_THREADS, args)
         args = (where.amps, self.places, where.offsets, where.row_offset, records, result, chunks.report, columns)
         blocks = where.num_columns * self.size >> ROW_BITS + COLUMN_BITS
         self._launch("ozaki_commit", instance, blocks, (*args, self.scheme))
 
-    def _finish(self, where: _Where, instance: dict[str, str], report: Any, records: Any, residues: Any) -> None:
+    def _finish(self, where: _ChunkColumns, instance: dict[str, str], report: Any, scratch: _Workspace) -> None:
         """CRT, check and write-back of whole columns in one kernel."""
         width, depth = self.how.columns, self.size >> ROW_BITS
         places = self.places if width == 1 << COLUMN_BITS else self.whole_places
         kind = instance | {"MODULI": str(self.num_moduli), "DEPTH": str(depth)} | self.order
-        args = (residues, self.weights, where.amps, places, where.offsets, where.row_offset, records, report)
+        args = (
+            *(scratch.residues, self.weights, where.amps, places, where.offsets, where.row_offset),
+            *(scratch.records, report),
+        )
         blocks = where.num_columns // width
         threads = 512 if self.size * width > 4096 else THREADS  # kThreads
         all_args = (*args, where.columns, self.scheme)
-        self.engine.launch("ozaki_finish", kind, blocks, threads, all_args, _finish_bytes(width, self.size))
+        self.launcher.launch("ozaki_finish", kind, blocks, threads, all_args, _finish_bytes(width, self.size))
 
     def multiply(self, operand: Any, residues: Any, stride: int, form: Wgmma | None) -> None:
         """All planes' products by ``ozaki_product`` or, on Hopper, by ``form``."""
-        engine, planes = self.engine, 2 * self.num_moduli
+        launcher, planes = self.launcher, 2 * self.num_moduli
         args = (self.operand, operand, residues, product_record(self.size, stride, planes), self.scheme)
         depth = self.size >> ROW_BITS
         tiles = planes * depth * stride // PRODUCT_COLUMNS
         if form:
-            kind, blocks = form.instance(depth) | self.order, form.blocks(tiles, depth, engine.num_processors)
-            engine.launch(form.value, kind, blocks, WGMMA_THREADS, args, form.shared_bytes(depth))
+            kind, blocks = form.instance(depth) | self.order, form.blocks(tiles, depth, launcher.num_processors)
+            launcher.launch(form.value, kind, blocks, WGMMA_THREADS, args, form.shared_bytes(depth))
         else:
-            blocks, shared_bytes = min(tiles, engine.num_processors), STAGES[engine.architecture] * STAGE_BYTES
+            blocks, shared_bytes = min(tiles, launcher.num_processors), STAGES[launcher.architecture] * STAGE_BYTES
             self._launch("ozaki_product", {"RAW": "0"} | self.order, blocks, args, shared_bytes)
 
     def bytes_per_amplitude(self, bytes_of_one: int) -> int:
@@ -359,11 +370,11 @@ class EmulatedBlock:
     def _launch(
         self, name: str, instance: dict[str, str], blocks: int, args: tuple[Any, ...], shared_bytes: int = 0
     ) -> None:
-        self.engine.launch(name, instance, blocks, THREADS, args, shared_bytes)
+        self.launcher.launch(name, instance, blocks, THREADS, args, shared_bytes)
 
     def _redo(self, amps: Any, failed: NDArray[np.int64]) -> None:
         """The FP64 product of the columns that kept their input."""
-        cupy = self.engine.cupy
+        cupy = self.launcher.cupy
         matrix = cupy.asarray(self.block.matrix)
         base = self._column_offsets(failed).astype(np.int64) | self.base
         step = max(REDO_ENTRIES // self.size, 1)

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
+from qsim_ozaki.cuda_tuning import CHUNK_AMPS, FINISHED, LONG_CHUNK_AMPS, LONG_MODULI
+
 SETS = 2  # of workspaces: a chunk's products beside the next one's residues
 MATRIX_BYTES, COLUMN_BYTES = 16 << 10, 32 << 10  # of ozaki_product.cu and ozaki_wgmma.cu: a step of K
 HALF_COLUMN_BYTES = 16 << 10  # of ozaki_held.cu, whose tiles are half as wide
@@ -42,8 +44,8 @@ class Wgmma(Enum):
 
     def instance(self, depth: int) -> dict[str, str]:
         """Macros for ``depth`` steps of K."""
-        own = {"DEPTH": str(depth)} if self is Wgmma.HELD else {}
-        return own | {"STAGES": str(self.stages(depth)), "CLUSTER": str(min(CLUSTER, depth))}
+        held = {"DEPTH": str(depth)} if self is Wgmma.HELD else {}
+        return held | {"STAGES": str(self.stages(depth)), "CLUSTER": str(min(CLUSTER, depth))}
 
     def shared_bytes(self, depth: int) -> int:
         """Stages; the output on its way, or the matrix where it is held; barriers, and what aligns to the swizzle."""
@@ -74,13 +76,18 @@ class Pipeline:
 
     columns: int = 0
     encode_depth: int = 4
-    # with fewer, launches and their tails cost more than what stays in the L2 saves (H200, 2026-11)
-    chunk_amps: int = 1 << 24
+    chunk_amps: int = CHUNK_AMPS
     streams: int = 3
     wgmma: Wgmma = Wgmma.STREAMED
 
     def kernels(self, depth: int, num_moduli: int, real: dict[str, str]) -> list[tuple[str, dict[str, str]]]:
-        """Names and instances of all that ``depth`` steps of K take, with either product; ``real``: `jit.DOUBLE`."""
+        """Names and instances of all kernels for ``depth`` steps of K, with either product.
+
+        Args:
+            depth: steps of K.
+            num_moduli: of the scheme.
+            real: `DOUBLE` or `SINGLE` of the kernel table.
+        """
         whole = {"WHOLE": str(self.columns)}
         counted, deep = real | {"MODULI": str(num_moduli)} | whole, {"DEPTH": str(depth)}
         encode = [("ozaki_clear", {}), ("ozaki_scale", real), ("ozaki_residues", counted)]
@@ -94,15 +101,12 @@ class Pipeline:
         ]
 
 
-# By qubits of the matrix, the columns that ozaki_finish takes where it is the faster write-back.
-FINISHED = {7: 16, 8: 16, 9: 8, 10: 8}
 MOST_HELD = 10  # qubits of the largest matrix that is held: K = 1024
-LONG_MODULI = 9  # up to which workspaces of twice the chunk take little more than others do: 2.3 GiB
 
 
 def pipeline(row_bits: int, num_moduli: int) -> Pipeline:
-    """What is fastest for a matrix on ``row_bits`` qubits, at least 7; ``benchmarks/h200_blocks.md`` has the times."""
-    amps = 1 << 25 if num_moduli <= LONG_MODULI else 1 << 24
+    """The fastest way for a matrix on ``row_bits`` qubits, at least 7; ``benchmarks/h200_blocks.md`` has the times."""
+    amps = LONG_CHUNK_AMPS if num_moduli <= LONG_MODULI else CHUNK_AMPS
     if row_bits == MOST_HELD and num_moduli > LONG_MODULI:
         return Pipeline(0, 2, amps, wgmma=Wgmma.HELD)
     if row_bits <= MOST_HELD:
@@ -123,8 +127,10 @@ class Lanes:
 
     def __init__(self, cupy: Any, streams: int) -> None:
         self._cupy = cupy
-        make = cupy.cuda.Stream
-        self.streams = () if streams == 1 else (make(non_blocking=True), _first_stream(make), make(non_blocking=True))
+        stream = cupy.cuda.Stream
+        self.streams: tuple[Any, ...] = ()
+        if streams > 1:
+            self.streams = (stream(non_blocking=True), _first_stream(stream), stream(non_blocking=True))
         self._events = [[cupy.cuda.Event(disable_timing=True) for _ in self.streams] for _ in range(SETS)]
 
     def run(self, num_chunks: int, parts: tuple[Callable[[int], None], ...]) -> None:
@@ -166,9 +172,9 @@ class Lanes:
         self._events[number % SETS][part].record(self.streams[part])
 
 
-def _first_stream(make: Any) -> Any:
+def _first_stream(stream: Any) -> Any:
     """A stream whose blocks are placed before those of others; CuPy before 14 has none."""
     try:
-        return make(non_blocking=True, priority=FIRST)
+        return stream(non_blocking=True, priority=FIRST)
     except TypeError:
-        return make(non_blocking=True)
+        return stream(non_blocking=True)

@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qsim_ozaki import moduli, ozaki
-from qsim_ozaki.cuda_dense import opaque, sums
-from qsim_ozaki.ops import ComplexArray
+from qsim_ozaki.cuda_records import opaque, sums
 
 ROW_BITS, COLUMN_BITS = 7, 4  # of a tile of the state: kDepth rows, kGatherColumns columns in ozaki.cuh
 PRODUCT_COLUMNS = 256  # kTileColumns
@@ -92,7 +91,7 @@ def short_constants(modulus: int) -> tuple[int, float]:
     largest = SHORT_DEPTH * (modulus // 2) ** 2
     least, most = 2**23 + largest, 2**24 - 1 - largest
     nearest = np.float32(1 / modulus)
-    found = []
+    choices = []
     for inverse in (nearest, np.nextafter(nearest, np.float32(0)), np.nextafter(nearest, np.float32(1))):
         error = Fraction(float(inverse)) * modulus - 1
         for rest in (-1, 0, 1):
@@ -102,8 +101,8 @@ def short_constants(modulus: int) -> tuple[int, float]:
                 bias = (first + (aim // (256 * modulus) + step) * 256) * modulus + rest
                 if least <= bias <= most:
                     off = max(abs(rest + (bias + s) * error) for s in (-largest, largest))
-                    found.append((off, bias, float(inverse)))
-    return min(found)[1:]
+                    choices.append((off, bias, float(inverse)))
+    return min(choices)[1:]
 
 
 def fill_modulus(row: Any, m: int, root: int) -> None:
@@ -155,12 +154,6 @@ def tile_places(rows: Sequence[int], columns: Sequence[int]) -> NDArray[np.uint6
     tile = sorted((*rows[:ROW_BITS], *columns))
     steps = [(1 << q, 1 << rows.index(q) if q in rows else 1 << ROW_BITS + columns.index(q)) for q in tile]
     return np.concatenate([sums(steps[:8]).reshape(-1), sums(steps[8:]).reshape(-1)])
-
-
-def widened(matrix: ComplexArray, targets: Sequence[int], free: Sequence[int]) -> tuple[ComplexArray, tuple[int, ...]]:
-    """The matrix on enough targets for a tile: further ones, from ``free``, are left alone by it."""
-    extra = tuple(free[: max(ROW_BITS - len(targets), 0)])
-    return np.asarray(np.kron(np.eye(1 << len(extra)), matrix), complex), (*targets, *extra)
 
 
 def insert_bits(values: NDArray[np.int64], qubits: Sequence[int]) -> NDArray[np.int64]:

@@ -11,17 +11,16 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from qsim_ozaki.cuda_lower import SQRT_HALF, Item, mask_of, members, phases_of
+from qsim_ozaki.cuda_lower import Item, members, phases_of
+from qsim_ozaki.cuda_records import HADAMARD
+from qsim_ozaki.op_list import mask_of
 from qsim_ozaki.ops import ComplexArray
 
-HADAMARD = np.array([[SQRT_HALF, SQRT_HALF], [SQRT_HALF, -SQRT_HALF]], complex)
 FLIP = np.array([[0, 1], [1, 0]], complex)
 IDENTITY: ComplexArray = np.eye(4, dtype=complex)
 SWAPPED = np.ix_([0, 2, 1, 3], [0, 2, 1, 3])
 # Indices that differ in bit 0, or in bit 1, by the value of the other bit.
 ROWS = ((slice(0, 2), slice(2, 4)), (slice(0, 4, 2), slice(1, 4, 2)))
-
-
 MAX_SELECTING = 3  # qubits that choose a block's matrix: eight matrices are 4 KiB
 
 
@@ -69,15 +68,15 @@ class PairBlock:
         if terms:
             self.matrices = self._phases(terms, values).reshape(*shape[:-1], 1) * self.matrices
         for item in items:
-            each = values if item.used & ~self.mask else values[:1]
-            own = np.stack([_on_pair(item, self.qubits, value) for value in each])
-            self.matrices = (own.reshape(shape) if len(own) > 1 else own[0]) @ self.matrices
+            chosen = values if item.used & ~self.mask else values[:1]
+            factors = np.stack([_on_pair(item, self.qubits, value) for value in chosen])
+            self.matrices = (factors.reshape(shape) if len(factors) > 1 else factors[0]) @ self.matrices
             self.changed |= item.mixed
 
     def _phases(self, terms: dict[int, int], values: Sequence[int]) -> ComplexArray:
         """Of the four states of the two qubits, for each basis state of ``values``, which has the others."""
-        own = [sum(1 << q for i, q in enumerate(self.qubits) if j >> i & 1) for j in range(4)]
-        zeros = [~(value | state) for value in values for state in own]
+        states = [mask_of(q for i, q in enumerate(self.qubits) if j >> i & 1) for j in range(4)]
+        zeros = [~(value | state) for value in values for state in states]
         return phases_of([sum(angle for key, angle in terms.items() if not key & zero) for zero in zeros])
 
     def all_matrices(self, order: Sequence[int]) -> ComplexArray:
@@ -91,7 +90,7 @@ class PairBlock:
         return np.asarray(last * self._phases(self.before, values).reshape(-1, 1, 4))
 
     def fragments(self, order: Sequence[int] = ()) -> NDArray[np.float64]:
-        """What the threads of a warp hold of the second factor of an m16n8k8 product: shape (2^len(order), 32, 2).
+        """The second factor of an m16n8k8 product as the threads of a warp hold it: shape (2^len(order), 32, 2).
 
         Thread 4 g + t has rows t and t + 4 of column g: real and imaginary part of input t, as output g takes them.
 
@@ -136,8 +135,8 @@ def inside(item: Item, pair: int, selectable: int = 0) -> bool:
 
 def _on_pair(item: Item, pair: tuple[int, int], value: int) -> ComplexArray:
     """The item's matrix on both qubits where the others that it reads are as the basis state ``value`` has them."""
-    mask, wanted = item.condition
-    if (value ^ wanted) & mask & ~mask_of(pair):
+    mask, required = item.condition
+    if (value ^ required) & mask & ~mask_of(pair):
         return IDENTITY
     if item.kind == "rotate":
         cos, sin = item.angle
@@ -153,7 +152,7 @@ def _on_pair(item: Item, pair: tuple[int, int], value: int) -> ComplexArray:
     other = pair[1 - target]
     full = IDENTITY.copy()
     for bit_of_other in (0, 1):
-        if not mask >> other & 1 or wanted >> other & 1 == bit_of_other:
+        if not mask >> other & 1 or required >> other & 1 == bit_of_other:
             rows = ROWS[target][bit_of_other]
             full[rows, rows] = small
     return full

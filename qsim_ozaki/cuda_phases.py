@@ -1,6 +1,6 @@
 """Phases inside a tile as numbers: sets of bits, tables that mirror, terms that sum, bits that choose among tables.
 
-In: angles per product of bits, in 2**-64 of a turn. Out: masks, numbers, words. It writes no source.
+In: angles per product of bits, in 2**-64 of a turn. Out: masks and numbers. It writes no source.
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ from __future__ import annotations
 import numpy as np
 
 from qsim_ozaki.cuda_lower import HALF_TURN, TURN, members
-from qsim_ozaki.cuda_program import doubling_runs
 from qsim_ozaki.ops import ComplexArray
 
 MAX_CHOOSING = 3  # outer bits that choose among tables: lanes that differ in them read one line
@@ -48,17 +47,6 @@ def mirrored(angles: list[int]) -> tuple[int, bool, int] | None:
         if all(gap in (0, HALF_TURN) for gap in gaps):
             return common, conjugate, sum(1 << end - j for j, gap in enumerate(gaps) if gap)
     return None
-
-
-def angle_words(group: dict[int, int]) -> list[int]:
-    """Terms as `total_angle` of tile_gates.cuh sums them, after a constant of 0."""
-    words = [0, 0]
-    for start, length, angle in doubling_runs({k: a for k, a in group.items() if k.bit_count() == 1}):
-        words += [0, angle, (1 << length) - 1, start]
-    for key, angle in group.items():
-        if key.bit_count() > 1:
-            words += [key, angle, 0, 1 << 32]
-    return words
 
 
 def reals(values: ComplexArray) -> list[float]:

@@ -1,12 +1,12 @@
 """Matrices on many qubits of a GPU's state by a library product: gather, product, scatter, part by part.
 
-In: a matrix, its targets, the engine. Out: a launch that applies it in place. It chooses no path and no arithmetic.
+In: a matrix, its targets, a launcher. Out: a launch that applies it in place. It chooses no path and no arithmetic.
 """
 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -14,15 +14,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from qsim_ozaki.cuda_dense import opaque, sums
-from qsim_ozaki.cuda_layout import SHAPES
+from qsim_ozaki.cuda_kernels import INSTANCES
+from qsim_ozaki.cuda_records import opaque, sums
+from qsim_ozaki.cuda_shapes import SHAPES
+from qsim_ozaki.cuda_state import DTYPES, CudaState
+from qsim_ozaki.cuda_tuning import LARGEST_PART, LEAST_QUBITS_OF_THREE, MEMORY_SHARE
 from qsim_ozaki.errors import CapacityError, EngineError
+from qsim_ozaki.launcher import Launcher
 from qsim_ozaki.ops import ComplexArray
-
-# amplitudes, a GiB in complex128: parts of 2^21, that stay in L2, take 4 % longer (H200, 2026-11)
-LARGEST_PART = 1 << 26
-MEMORY_SHARE = 4  # a part takes at most one in so many of the free bytes: two parts leave half to the library
-LEAST_QUBITS_OF_THREE = 7  # memory bounds smaller matrices, whose exact zeros four products keep
 
 MOVED_BITS, MOVING_BITS = 10, 8  # log2 of the elements of a tile of `block_gather.cu`, and of its threads
 BLOCK = np.dtype([("num_tiles", "u8"), ("fixed", "u8"), ("tile_size", "u4")], align=True)
@@ -90,64 +89,77 @@ def part_elements(k: int, room: int) -> int:
     return max(min(1 << max(room, 1).bit_length() - 1, LARGEST_PART), 1 << k)
 
 
-def product_launch(
-    engine: Any, matrix: ComplexArray, targets: Sequence[int], fixed: dict[int, int], num_qubits: int, precision: str
-) -> Callable[[Any], None]:
-    """A launch of one matrix on a state of ``num_qubits`` (padding included), through two buffers of one part each.
+class LibraryProduct:
+    """One matrix on states of ``num_qubits`` (padding included), through two buffers of one part each.
 
     The matrix is on the device once, in the state's precision. Buffers are a GiB each at most in complex128 and a
     quarter of the free memory, the pool's between runs; where a run does not get them, parts are halved for good.
 
     Args:
-        engine: a CUDA engine.
+        launcher: of the GPU.
         matrix: ``(2**k, 2**k)``, index bit 0 is ``targets[0]``.
         targets: distinct qubits.
         fixed: value of each qubit at which the matrix acts.
         num_qubits: width of the state.
         precision: of the state, ``"double"`` or ``"single"``.
-
-    Raises:
-        CapacityError: from a run, where not even two columns of the matrix fit.
     """
-    cupy, k = engine.cupy, len(targets)
-    dtype = "complex128" if precision == "double" else "complex64"
-    instance = {"REAL": "double" if precision == "double" else "float"}
-    line_qubits = SHAPES[precision].line_qubits
-    unitary = cupy.asarray(matrix, dtype)
 
-    def divided(room: int) -> tuple[PartTables, Any]:
-        tables = part_tables(targets, fixed, num_qubits, part_elements(k, room), line_qubits)
-        return tables, cupy.asarray(tables.places)
+    def __init__(
+        self,
+        launcher: Launcher,
+        matrix: ComplexArray,
+        targets: Sequence[int],
+        fixed: dict[int, int],
+        num_qubits: int,
+        precision: str,
+    ) -> None:
+        self.launcher, self.targets, self.fixed, self.num_qubits = launcher, targets, fixed, num_qubits
+        self.instance, self.dtype = INSTANCES[precision], np.dtype(DTYPES[precision]).name
+        self.line_qubits = SHAPES[precision].line_qubits
+        self.unitary = launcher.cupy.asarray(matrix, self.dtype)
+        self._divide(launcher.free_bytes() // MEMORY_SHARE * (1 << self.line_qubits) // 128)
 
-    tables, places = divided(engine.free_bytes() // MEMORY_SHARE * (1 << line_qubits) // 128)
+    def _divide(self, room: int) -> None:
+        """Parts of at most ``room`` amplitudes, but of one column at least."""
+        elements = part_elements(len(self.targets), room)
+        self.tables = part_tables(self.targets, self.fixed, self.num_qubits, elements, self.line_qubits)
+        self.places = self.launcher.cupy.asarray(self.tables.places)
 
-    def run(target: Any) -> None:
-        nonlocal tables, places
+    def _buffers(self) -> tuple[Any, Any]:
+        """Room for one part and for its product; smaller parts where memory has become short."""
+        k = len(self.targets)
         while True:
             try:
-                block, out = cupy.empty((2, 1 << k, tables.num_columns), dtype)
-                break
+                block, out = self.launcher.cupy.empty((2, 1 << k, self.tables.num_columns), self.dtype)
+                return block, out
             except MemoryError as error:  # other states have come since
-                if tables.num_columns == 1:
-                    raise out_of_memory(k, dtype, engine) from error
-                tables, places = divided((tables.num_columns << k) // 2)
-        blocks = min(int(tables.parts["num_tiles"][0]), 8 * engine.num_processors)
-        for number in range(len(tables.parts)):
-            record = opaque(tables.parts[number : number + 1])
-            engine.launch("block_gather", instance, blocks, 256, (target.amps, block, places, record))
-            multiply = multiply_by_three if k >= LEAST_QUBITS_OF_THREE else multiply_by_four
-            multiply(cupy, unitary, block, out)
-            engine.launch("block_scatter", instance, blocks, 256, (target.amps, out, places, record))
+                if self.tables.num_columns == 1:
+                    raise out_of_memory(k, self.dtype, self.launcher) from error
+                self._divide((self.tables.num_columns << k) // 2)
 
-    return run
+    def run(self, state: CudaState) -> None:
+        """Applies the matrix to ``state``, in place.
+
+        Raises:
+            CapacityError: not even two columns of the matrix fit.
+        """
+        launcher, k = self.launcher, len(self.targets)
+        multiply = multiply_by_three if k >= LEAST_QUBITS_OF_THREE else multiply_by_four
+        block, out = self._buffers()
+        blocks = min(int(self.tables.parts["num_tiles"][0]), 8 * launcher.num_processors)
+        for number in range(len(self.tables.parts)):
+            record = opaque(self.tables.parts[number : number + 1])
+            launcher.launch("block_gather", self.instance, blocks, 256, (state.amps, block, self.places, record))
+            multiply(launcher.cupy, self.unitary, block, out)
+            launcher.launch("block_scatter", self.instance, blocks, 256, (state.amps, out, self.places, record))
 
 
-def out_of_memory(k: int, dtype: str, engine: Any) -> CapacityError:
-    """What to raise where two columns of a matrix on ``k`` qubits do not fit."""
+def out_of_memory(k: int, dtype: str, launcher: Launcher) -> CapacityError:
+    """The error to raise where two columns of a matrix on ``k`` qubits do not fit."""
     needed = 2 * (16 if dtype == "complex128" else 8) << k
     return CapacityError(
-        f"a matrix on {k} qubits needs {needed / 2**20:.3g} MiB beside the state; {engine.device_name} has "
-        f'{engine.free_bytes() / 2**20:.3g} MiB free. Use a matrix on fewer qubits, a smaller state, or engine="cpu".'
+        f"a matrix on {k} qubits needs {needed / 2**20:.3g} MiB beside the state; {launcher.device_name} has "
+        f'{launcher.free_bytes() / 2**20:.3g} MiB free. Use a matrix on fewer qubits, a smaller state, or engine="cpu".'
     )
 
 

@@ -13,23 +13,24 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from qsim_ozaki.cuda_layout import LATELY, SHAPES, Shape, Tile, place, slot_of
-from qsim_ozaki.cuda_lower import HALF_TURN, SQRT_HALF, TURN, Item, lower, phases_of
-from qsim_ozaki.cuda_schedule import Frame, Style, schedule
-from qsim_ozaki.cuda_work import Phase, Phases
+from qsim_ozaki.cuda_layout import CACHED_LAYOUTS, Tile, place, slot_of
+from qsim_ozaki.cuda_lower import HALF_TURN, LEAST_COS, Item, angle_words, lower, phases_of
+from qsim_ozaki.cuda_records import SQRT_HALF, runs_of
+from qsim_ozaki.cuda_schedule import Style, TileFrame, schedule
+from qsim_ozaki.cuda_shapes import SHAPES, Shape
+from qsim_ozaki.cuda_work import PhaseTerms, Stage
+from qsim_ozaki.op_list import mask_of
 from qsim_ozaki.ops import ComplexArray, Op
 
 END, EXCHANGE, PERMUTE, MATRIX_ALL, PHASE_TABLE, FACTOR, SIGN, DIAGONAL, SCALE = range(9)
 PREFETCH, HADAMARD_ALL, ROTATE_ALL = range(9, 12)
 HADAMARD, ROTATE, ROTATE_FAR, FLIP, MATRIX2, MATRIX4 = 16, 24, 32, 40, 48, 64
 MAX_SELECT = 6  # a table of phases has at most 2**6 columns: 16 KiB, which stays in L1
-RUN_TOLERANCE = 1 << 10  # 2**-54 of a turn: below the rounding of the phases themselves
-LEAST_COS = 2.0**-10  # below, a rotation is written with its cotangent: its factor would eat the range
 
 
 @dataclass(slots=True, eq=False)
 class TileProgram:
-    """What one launch of `tile_exec` needs.
+    """The program of one launch of `tile_exec`.
 
     Attributes:
         words: uint64 program: layouts, tables, operators.
@@ -59,17 +60,6 @@ class TileProgram:
         return runs_of([*self.tile, *self.zero_qubits])
 
 
-def runs_of(qubits: Sequence[int]) -> list[tuple[int, int]]:
-    """``qubits`` as (start, length) of consecutive positions, ascending."""
-    out: list[tuple[int, int]] = []
-    for q in sorted(qubits):
-        if out and q == out[-1][0] + out[-1][1]:
-            out[-1] = (out[-1][0], out[-1][1] + 1)
-        else:
-            out.append((q, 1))
-    return out
-
-
 def compile_tile(tile: Tile, ops: Sequence[Op], num_qubits: int, precision: str) -> TileProgram:
     """The program of a tile pass; a tile smaller than the kernel's is filled up with the lowest other qubits.
 
@@ -81,9 +71,9 @@ def compile_tile(tile: Tile, ops: Sequence[Op], num_qubits: int, precision: str)
     """
     shape = SHAPES[precision]
     tile = tile.filled(min(shape.tile_qubits, num_qubits), num_qubits)
-    frame = Frame(tile.qubits, shape.register_qubits, shape.line_qubits, tile.swaps)
-    phases = schedule(lower(ops, shape.register_qubits), frame, Style(brief=True))
-    return _Packer(tile, num_qubits, shape, frame).pack(phases)
+    frame = TileFrame(tile.qubits, shape.register_qubits, shape.line_qubits, tile.swaps)
+    stages = schedule(lower(ops, shape.register_qubits), frame, Style(brief=True))
+    return _Packer(tile, num_qubits, shape, frame).pack(stages)
 
 
 def float_bits(x: float) -> int:
@@ -91,14 +81,16 @@ def float_bits(x: float) -> int:
     return int(struct.unpack("<Q", struct.pack("<d", x))[0])
 
 
-@lru_cache(maxsize=LATELY)
-def layout_words(frame: Frame, shape: Shape, registers: tuple[int, ...], loads: bool, stores: bool) -> tuple[int, ...]:
+@lru_cache(maxsize=CACHED_LAYOUTS)
+def layout_words(
+    frame: TileFrame, shape: Shape, registers: tuple[int, ...], loads: bool, stores: bool
+) -> tuple[int, ...]:
     """Strides and slots of the register bits, then offset and slot per thread."""
-    found = place(frame, registers, loads, stores)
-    strides = [1 << (frame.stored_at(q) if stores else q) for q in found.registers]
-    table = np.stack([found.offsets(frame, stores), found.slots(frame, shape)], axis=1)
+    layout = place(frame, registers, loads, stores)
+    strides = [1 << (frame.stored_at(q) if stores else q) for q in layout.registers]
+    table = np.stack([layout.offsets(frame, stores), layout.slots(frame, shape)], axis=1)
     words: list[int] = table.astype(np.int64).reshape(-1).tolist()
-    return (*strides, *found.register_slots(frame, shape), *words)
+    return (*strides, *layout.register_slots(frame, shape), *words)
 
 
 @dataclass(slots=True, eq=False)
@@ -106,26 +98,26 @@ class _Packer:
     tile: Tile
     num_qubits: int
     shape: Shape
-    frame: Frame
+    frame: TileFrame
     data: list[int] = field(default_factory=list)
     ops: list[int] = field(default_factory=list)
     tables: list[tuple[int, NDArray[np.generic]]] = field(default_factory=list)
     scale: float = 1.0
 
-    def pack(self, phases: list[Phase]) -> TileProgram:
-        """Every phase's work between exchanges; the next tile is fetched once shared memory is free of this one."""
-        load = self._layout(phases[0], True, len(phases) == 1 and not self.frame.swaps)
-        last_use = max([0, *(i for i, phase in enumerate(phases) if self._shares(phase))])
-        for i, phase in enumerate(phases):
+    def pack(self, stages: list[Stage]) -> TileProgram:
+        """Every stage's work between exchanges; the next tile is fetched once shared memory is free of this one."""
+        load = self._layout(stages[0], True, len(stages) == 1 and not self.frame.swaps)
+        last_use = max([0, *(i for i, stage in enumerate(stages) if self._shares(stage))])
+        for i, stage in enumerate(stages):
             if i:
-                self._op(EXCHANGE, 0, self._layout(phase, False, i == len(phases) - 1 and not self.frame.swaps))
-            moves = i == len(phases) - 1 and bool(self.frame.swaps)
-            last = i == len(phases) - 1 and not moves
+                self._op(EXCHANGE, 0, self._layout(stage, False, i == len(stages) - 1 and not self.frame.swaps))
+            moves = i == len(stages) - 1 and bool(self.frame.swaps)
+            last = i == len(stages) - 1 and not moves
             if last and last_use != i:
                 self._op(PREFETCH)
-            self._work(phase)
+            self._work(stage)
             if moves:
-                self._op(EXCHANGE, 0, self._layout(phase, False, True))
+                self._op(EXCHANGE, 0, self._layout(stage, False, True))
             if moves or (last and last_use == i):
                 self._op(PREFETCH)
         self._op(END)
@@ -139,30 +131,30 @@ class _Packer:
             words, self.tables, num_tiles, tile.qubits, tile.zero_qubits, tile.fresh_qubits, load, first, self.scale
         )
 
-    def _shares(self, phase: Phase) -> bool:
-        """Whether work of ``phase`` may go through shared memory."""
-        return any(isinstance(w, Item) and (w.kind == "permute" or len(w.qubits) > 2) for w in phase.work)
+    def _shares(self, stage: Stage) -> bool:
+        """Whether work of ``stage`` may go through shared memory."""
+        return any(isinstance(w, Item) and (w.kind == "permute" or len(w.qubits) > 2) for w in stage.work)
 
-    def _work(self, phase: Phase) -> None:
-        """All of a phase; a run of rotations (or of H) that covers every register is one operator."""
-        work = list(phase.work)
+    def _work(self, stage: Stage) -> None:
+        """All of a stage; a run of rotations (or of H) that covers every register is one operator."""
+        work = list(stage.work)
         while work:
-            run = [w for w in work[: len(phase.registers)] if isinstance(w, Item) and w.kind == "hadamard"]
-            if len(run) == len(phase.registers) == len({w.mixed for w in run}):
+            run = [w for w in work[: len(stage.registers)] if isinstance(w, Item) and w.kind == "hadamard"]
+            if len(run) == len(stage.registers) == len({w.mixed for w in run}):
                 self.scale *= SQRT_HALF ** len(run)
                 self._op(HADAMARD_ALL)
                 self._rescale()
                 work = work[len(run) :]
                 continue
-            taken = self._rotations(work, phase.registers)
+            taken = self._rotations(work, stage.registers)
             if not taken:
                 taken = 1
                 first = work[0]
-                if isinstance(first, Phases):
-                    self._phases(first.terms, phase.registers)
+                if isinstance(first, PhaseTerms):
+                    self._phases(first.terms, stage.registers)
                 else:
                     assert isinstance(first, Item), "the interpreter knows no blocks on pairs"
-                    self._item(first, phase.registers)
+                    self._item(first, stage.registers)
             work = work[taken:]
 
     def _rotations(self, work: Sequence[object], registers: tuple[int, ...]) -> int:
@@ -211,9 +203,9 @@ class _Packer:
         words: list[int] = np.ascontiguousarray(values.reshape(-1), kind).view(np.uint64).tolist()
         return words
 
-    def _layout(self, phase: Phase, loads: bool, stores: bool) -> int:
+    def _layout(self, stage: Stage, loads: bool, stores: bool) -> int:
         """Strides and slots of the register bits, then offset and slot per thread."""
-        return self._put(layout_words(self.frame, self.shape, phase.registers, loads, stores))
+        return self._put(layout_words(self.frame, self.shape, stage.registers, loads, stores))
 
     def _split(self, condition: tuple[int, int], registers: tuple[int, ...]) -> tuple[int, int, int]:
         """A condition as (register mask and value in op arg form, thread mask, thread value)."""
@@ -293,7 +285,7 @@ class _Packer:
 
     def _phases(self, terms: dict[int, int], registers: tuple[int, ...]) -> None:
         """Phases by register part: few selecting qubits make one table, half turns flip signs, the rest sums angles."""
-        inside = sum(1 << q for q in registers)
+        inside = mask_of(registers)
         groups: dict[int, dict[int, int]] = {}
         for key, angle in terms.items():
             groups.setdefault(key & inside, {})[key & ~inside] = angle
@@ -330,27 +322,6 @@ class _Packer:
         self._op(PHASE_TABLE, len(chosen), self._put([sum(1 << r for r in needed), positions, *self._amps(phases)]))
 
     def _factor(self, code: int, part: int, group: dict[int, int], registers: tuple[int, ...]) -> None:
-        constant = group.get(0, 0)
-        words = [constant, 0]
-        for start, length, angle in doubling_runs({k: a for k, a in group.items() if k.bit_count() == 1}):
-            words += [0, angle, (1 << length) - 1, start]
-        for key, angle in group.items():
-            if key.bit_count() > 1:
-                words += [key, angle, 0, 1 << 32]
+        words = angle_words(group)
         mask = sum(1 << b for b, q in enumerate(registers) if part >> q & 1)
         self._op(code, mask | (len(words) - 2) // 4 << 5, self._put(words))
-
-
-def doubling_runs(singles: dict[int, int]) -> list[tuple[int, int, int]]:
-    """Single-bit angles as (lowest qubit, length, its angle): qubits whose angle doubles are one product."""
-    runs: list[tuple[int, int, int]] = []
-    for key in sorted(singles):
-        q, angle = key.bit_length() - 1, singles[key]
-        if runs:
-            start, length, first = runs[-1]
-            error = (angle - (first << length)) % TURN
-            if q == start + length and min(error, TURN - error) <= RUN_TOLERANCE:
-                runs[-1] = (start, length + 1, first)
-                continue
-        runs.append((q, 1, angle))
-    return runs

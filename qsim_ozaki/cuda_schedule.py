@@ -1,6 +1,6 @@
 """Order inside a tile pass: which qubits sit in registers when, and which phases are multiplied in when.
 
-In: `Item` objects. Out: `Phase` objects, each a register set and what is done meanwhile. It packs nothing.
+In: `Item` objects. Out: `Stage` objects, each a register set and the work done meanwhile. It packs nothing.
 """
 
 from __future__ import annotations
@@ -10,18 +10,19 @@ from dataclasses import dataclass
 
 from qsim_ozaki.cuda_lower import Item
 from qsim_ozaki.cuda_pairs import inside
-from qsim_ozaki.cuda_search import searched_phases
-from qsim_ozaki.cuda_work import Phase, Phases
+from qsim_ozaki.cuda_search import Rules, searched_stages
+from qsim_ozaki.cuda_work import PhaseTerms, Stage
+from qsim_ozaki.op_list import mask_of
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
-    """What a schedule keeps to.
+class TileFrame:
+    """The tile of a pass, as its schedule sees it.
 
     Attributes:
         tile: qubits of the tile, ascending.
-        register_qubits: qubits a phase holds in registers.
-        line_qubits: the lowest qubits; the first and the last phase leave them to the lanes, for whole lines.
+        register_qubits: qubits a stage holds in registers.
+        line_qubits: the lowest qubits; the first and the last stage leave them to the lanes, for whole lines.
         swaps: pairs of the tile's qubits that change places at the store.
     """
 
@@ -34,13 +35,15 @@ class Frame:
         """The qubits that are the lowest at the load, or at the store; 0 where the tile is too small to choose."""
         if len(self.tile) < self.register_qubits + self.line_qubits:
             return 0
-        return _mask([q for q in self.tile if (self.stored_at(q) if stored else q) < self.line_qubits])
+        return mask_of(q for q in self.tile if (self.stored_at(q) if stored else q) < self.line_qubits)
 
     def stored_at(self, qubit: int) -> int:
         """Where the store puts ``qubit``."""
-        for pair in self.swaps:
-            if qubit in pair:
-                return pair[pair[0] == qubit]
+        for first, second in self.swaps:
+            if qubit == first:
+                return second
+            if qubit == second:
+                return first
         return qubit
 
 
@@ -50,11 +53,11 @@ MAX_PUSHED = 2  # qubits of a product that may wait behind a flip: longer ones m
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """What the kernel can do.
+    """Abilities of the kernel that a schedule is for.
 
     Attributes:
         straight: phases wait until a qubit of theirs changes (else those that one table holds anyway go with it).
-        pairs: matrices on two qubits that number threads.
+        pairs: whether it multiplies by matrices on two qubits that number threads.
         brief: the search is quick rather than good: longer it would take more than all else, and save little.
         precision: its energies count.
     """
@@ -65,21 +68,21 @@ class Style:
     precision: str = "double"
 
 
-def schedule(items: Sequence[Item], frame: Frame, style: Style = Style()) -> list[Phase]:
-    """Phases that do all ``items`` once each, in an order that commutes with the given one.
+def schedule(items: Sequence[Item], frame: TileFrame, style: Style = Style()) -> list[Stage]:
+    """Stages that do all ``items`` once each, in an order that commutes with the given one.
 
     Args:
         items: in order; mixed qubits are in the tile.
         frame: the tile.
         style: of the kernel.
     """
-    tile = _mask(frame.tile)
+    tile = mask_of(frame.tile)
     todo = list(items)
     pending: dict[int, int] = {}
-    phases: list[Phase] = []
+    stages: list[Stage] = []
     lines, stored = 0 if style.straight else frame.lines(), frame.lines(stored=True)
-    shape = (frame.tile, frame.register_qubits, frame.line_qubits)
-    path, holds = searched_phases(items, (*shape, lines, stored, style.pairs, style.brief), style.precision)
+    rules = Rules(frame.tile, frame.register_qubits, frame.line_qubits, lines, stored, style.pairs, style.brief)
+    path, holds = searched_stages(items, rules, style.precision)
     last: list[Item] = []
     if holds:
         todo, last = _split(todo, path[-1][0])
@@ -91,16 +94,16 @@ def schedule(items: Sequence[Item], frame: Frame, style: Style = Style()) -> lis
             todo = _absorb(todo + last, pending)
         elif not todo:
             continue
-        phase = Phase(_among(frame.tile, registers), pair=_among(frame.tile, pair))
-        todo = _run(phase, todo, pending, tile, style.straight)
-        phase.delay_blocks()
-        phases.append(phase)
-    assert not todo, "every item is in some phase"
-    if _mask(phases[-1].registers) & stored or (frame.swaps and len(phases) == 1 and not style.straight):
-        phases.append(Phase(_among(frame.tile, _fill(frame, stored))))
+        stage = Stage(_among(frame.tile, registers), pair=_among(frame.tile, pair))
+        todo = _run(stage, todo, pending, tile, style.straight)
+        stage.delay_blocks()
+        stages.append(stage)
+    assert not todo, "every item is in some stage"
+    if mask_of(stages[-1].registers) & stored or (frame.swaps and len(stages) == 1 and not style.straight):
+        stages.append(Stage(_among(frame.tile, _fill(frame, stored))))
     if pending:
-        phases[-1].work.append(Phases(dict(pending)))
-    return phases
+        stages[-1].work.append(PhaseTerms(dict(pending)))
+    return stages
 
 
 def _split(items: Sequence[Item], registers: int) -> tuple[list[Item], list[Item]]:
@@ -118,48 +121,45 @@ def _split(items: Sequence[Item], registers: int) -> tuple[list[Item], list[Item
     return first[::-1], last[::-1]
 
 
-def cut(phases: Sequence[Phase], sizes: Sequence[int], limit: int, frame: Frame) -> list[list[Phase]]:
-    """``phases`` as consecutive parts of about equal size, each a pass of its own, with about ``limit`` at most.
+def cut(stages: Sequence[Stage], sizes: Sequence[int], limit: int, frame: TileFrame) -> list[list[Stage]]:
+    """``stages`` as consecutive parts of about equal size, each a pass of its own, with about ``limit`` at most.
 
     Args:
-        phases: as `schedule` returns them.
+        stages: as `schedule` returns them.
         sizes: of each.
         limit: of a part.
         frame: as for `schedule`: parts end without the lowest qubits in registers.
     """
     share = sum(sizes) / max(-(-sum(sizes) // limit), 1)
-    parts: list[list[Phase]] = [[]]
+    parts: list[list[Stage]] = [[]]
     room = share
-    for phase, size in zip(phases, sizes, strict=True):
+    for stage, size in zip(stages, sizes, strict=True):
         if parts[-1] and size / 2 > room:
             parts.append([])
             room += share
-        parts[-1].append(phase)
+        parts[-1].append(stage)
         room -= size
     for part in parts:
         stored = frame.lines(stored=part is parts[-1])
-        if _mask(part[-1].registers) & stored:
-            part.append(Phase(_among(frame.tile, _fill(frame, stored))))
+        if mask_of(part[-1].registers) & stored:
+            part.append(Stage(_among(frame.tile, _fill(frame, stored))))
     return parts
-
-
-def _mask(qubits: Sequence[int]) -> int:
-    return sum(1 << q for q in qubits)
 
 
 def _among(tile: Sequence[int], mask: int) -> tuple[int, ...]:
     return tuple(q for q in tile if mask >> q & 1)
 
 
-def _fill(frame: Frame, lines: int) -> int:
+def _fill(frame: TileFrame, lines: int) -> int:
     """As many register qubits as the kernel has, from the top, those of ``lines`` last."""
-    return _mask(sorted(frame.tile, key=lambda q: (lines >> q & 1, -q))[: frame.register_qubits])
+    return mask_of(sorted(frame.tile, key=lambda q: (lines >> q & 1, -q))[: frame.register_qubits])
 
 
 def _absorb(todo: list[Item], pending: dict[int, int], tile: int = -1) -> list[Item]:
     """Moves every phase that no earlier item blocks from ``todo`` to ``pending``.
 
-    Items whose qubits are all outside of ``tile`` are taken for gone: what follows one that mixes its last is blocked.
+    Items whose qubits are all outside of ``tile`` are taken for gone: all that follows one that mixes its last qubit is
+    blocked.
     """
     rest = []
     mixed = 0
@@ -176,14 +176,16 @@ def _absorb(todo: list[Item], pending: dict[int, int], tile: int = -1) -> list[I
     return rest
 
 
-def _run(phase: Phase, todo: list[Item], pending: dict[int, int], tile: int, lazy: bool) -> list[Item]:
-    """Fills ``phase`` with rounds of: absorb phases, multiply in those that the next items need, do the items."""
-    registers, pair = _mask(phase.registers), _mask(phase.pair)
+def _run(stage: Stage, todo: list[Item], pending: dict[int, int], tile: int, lazy: bool) -> list[Item]:
+    """Fills ``stage`` with rounds of: absorb phases, multiply in those that the next items need, do the items."""
+    registers, pair = mask_of(stage.registers), mask_of(stage.pair)
     selectable = ~tile | registers
     while True:
         todo = _absorb(todo, pending, tile)
         mixed = used = 0
-        own, others, rest = [], [], []
+        on_pair: list[Item] = []
+        others: list[Item] = []
+        rest: list[Item] = []
         for number, item in enumerate(todo):
             if mixed == tile:  # all that follows is blocked
                 rest += todo[number:]
@@ -192,26 +194,26 @@ def _run(phase: Phase, todo: list[Item], pending: dict[int, int], tile: int, laz
             if blocked:
                 rest.append(item)
             elif inside(item, pair, selectable):
-                own.append(item)
+                on_pair.append(item)
             elif item.mixed & ~registers and item.kind != "permute":
                 rest.append(item)
             else:
                 others.append(item)
             mixed |= item.mixed
             used |= item.used
-        if not own and not others:
+        if not on_pair and not others:
             return rest
-        for item in own:
-            phase.add_on_pair(item, _take(pending, item.mixed, registers, lazy), selectable)
+        for item in on_pair:
+            stage.add_on_pair(item, _take(pending, item.mixed, registers, lazy), selectable)
         alone = [item for item in others if lazy and item.kind == "flip"]
         groups = [[item for item in others if item not in alone], *([item] for item in alone)]
         for group in groups:
             if not (group and group[0].kind == "flip" and lazy and _push(pending, group[0], tile)):
                 terms = _take(pending, _mixed(group), registers, lazy)
-                terms = phase.into_block(terms, selectable)
+                terms = stage.into_block(terms, selectable)
                 if terms:
-                    phase.work.append(Phases(terms))
-            phase.work.extend(group)
+                    stage.work.append(PhaseTerms(terms))
+            stage.work.extend(group)
         todo = rest
 
 

@@ -1,47 +1,80 @@
-"""Searches for the phases of a tile pass, each done once: passes that differ in angles alone ask for the same.
+"""Searches for the stages of a tile pass, each done once: passes that differ in angles alone share a search.
 
-In: `Item` objects, rules. Out: register sets and pairs, as masks. How they are searched for is `phase_search.cpp`.
+In: `Item` objects, rules. Out: register sets and pairs, as masks. The search itself is `phase_search.cpp`.
 """
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
 
 import qsim_ozaki._cpu as _cpu
-from qsim_ozaki.cuda_energy import PHASE_ENERGIES, PhaseRow, phase_row
+from qsim_ozaki.cuda_energy import StageRow, stage_row
 from qsim_ozaki.cuda_lower import Item
+from qsim_ozaki.cuda_tuning import STAGE_ENERGIES
 from qsim_ozaki.kept import Kept
 
-Path = tuple[tuple[tuple[int, int], ...], bool]
-Rules = tuple[tuple[int, ...], int, int, int, int, bool, bool]
+Search: TypeAlias = tuple[tuple[tuple[int, int], ...], bool]  # (registers, pair) of each stage; whether the last waits
 
 ROW = struct.Struct("<QQddB")
-CHOICE_BYTES = 200  # of a phase's two masks as Python keeps them
-FOUND: Kept[Path] = Kept(16 << 20, 4096)  # passes of a few hundred items have about 10 KiB each
+CHOICE_BYTES = 200  # of a stage's two masks as Python keeps them
+SEARCHES: Kept[Search] = Kept(16 << 20, 4096)  # passes of a few hundred items have about 10 KiB each
 
 
-def searched_phases(items: Sequence[Item], rules: Rules, precision: str) -> tuple[list[tuple[int, int]], bool]:
-    """(registers, pair) of each phase, and whether the last one's work waits for it.
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """Limits that the stages of a pass keep to.
+
+    Attributes:
+        tile: the tile's qubits.
+        register_qubits: qubits that registers hold.
+        line_qubits: the lowest qubits, in whose order memory is read.
+        load_lines: mask of the qubits left to threads at the load.
+        store_lines: mask of the qubits left to threads at the store.
+        pairs: whether a stage may have a pair of qubits that number neighbouring threads.
+        brief: whether the search is quick rather than good.
+    """
+
+    tile: tuple[int, ...]
+    register_qubits: int
+    line_qubits: int
+    load_lines: int
+    store_lines: int
+    pairs: bool
+    brief: bool
+
+
+def searched_stages(items: Sequence[Item], rules: Rules, precision: str) -> tuple[list[tuple[int, int]], bool]:
+    """(registers, pair) of each stage, and whether the last one's work waits for it.
 
     Args:
         items: in order.
-        rules: the tile's qubits, those that registers and lines hold, masks left to threads at the load and the store,
-            whether there are pairs, whether the search is brief.
+        rules: limits of the stages.
         precision: of the kernel, whose energies count.
     """
-    rows = [phase_row(item) for item in items]
-    key = (b"".join([ROW.pack(*row) for row in rows]), rules, PHASE_ENERGIES[precision])
-    found = FOUND.get(key)
-    if found is None:
+    rows = [stage_row(item) for item in items]
+    key = (b"".join([ROW.pack(*row) for row in rows]), rules, STAGE_ENERGIES[precision])
+    search = SEARCHES.get(key)
+    if search is None:
         path, holds = _search(rows, rules, precision)
-        found = FOUND.add(key, (path, holds), len(key[0]) + CHOICE_BYTES * (len(path) + len(rules[0])))
-    return list(found[0]), found[1]
+        num_bytes = len(key[0]) + CHOICE_BYTES * (len(path) + len(rules.tile))
+        search = SEARCHES.add(key, (path, holds), num_bytes)
+    return list(search[0]), search[1]
 
 
-def _search(rows: Sequence[PhaseRow], rules: Rules, precision: str) -> Path:
-    tile, registers, line, loads, stores, pairs, brief = rules
-    known = _cpu.PhaseRules(list(tile), registers, line, loads, stores, pairs, PHASE_ENERGIES[precision], brief)
+def _search(rows: Sequence[StageRow], rules: Rules, precision: str) -> Search:
+    native = _cpu.PhaseRules(
+        list(rules.tile),
+        rules.register_qubits,
+        rules.line_qubits,
+        rules.load_lines,
+        rules.store_lines,
+        rules.pairs,
+        STAGE_ENERGIES[precision],
+        rules.brief,
+    )
     items = [_cpu.PhaseItem(*row[:4], _cpu.PhaseItemKind(row[4])) for row in rows]
-    path, holds = _cpu.search_phases(items, known)
+    path, holds = _cpu.search_phases(items, native)
     return tuple(path), holds

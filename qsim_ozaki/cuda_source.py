@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
-from qsim_ozaki.cuda_layout import LATELY, Place, Shape
+from qsim_ozaki.cuda_layout import CACHED_LAYOUTS, Place
 from qsim_ozaki.cuda_lower import members
-from qsim_ozaki.cuda_schedule import Frame
+from qsim_ozaki.cuda_schedule import TileFrame
+from qsim_ozaki.cuda_shapes import Shape
 
 OF_THREAD = "static __device__ __forceinline__ unsigned of_thread(unsigned t)"
 RUN = "static __device__ __forceinline__ index_t run(Amps& a, const Tile& tile, const Args& args)"
@@ -23,12 +24,13 @@ def kernel_source(
 
     Args:
         sizes: values of the macros, without their prefix.
-        layouts: what `slots_struct` says of the load and of each phase.
+        layouts: structs from `slots_struct`, of the load and of each stage.
         numbers: constants of the body by type and name.
         lines: statements, the last of which defines ``to``, the thread's offset at the store.
     """
     out = [f"#define QSIM_{name} {value}" for name, value in sizes.items()]
-    out += ['#include "tile_pairs.cuh"'] * any(line.startswith("pair_block") for line in lines)
+    if any(line.startswith("pair_block") for line in lines):
+        out.append('#include "tile_pairs.cuh"')
     out += ['#include "tile_straight.cuh"', "", "struct Body {", *(f"    {layout}" for layout in layouts)]
     out += ["    using In = LayoutIn;", "    using First = Layout0;"]
     out += [f"    static constexpr {name} = {value};" for name, value in numbers.items()]
@@ -38,8 +40,8 @@ def kernel_source(
     return "\n".join(out)
 
 
-@lru_cache(maxsize=LATELY)
-def slots_struct(name: str, layout: Place, frame: Frame, shape: Shape) -> str:
+@lru_cache(maxsize=CACHED_LAYOUTS)
+def slots_struct(name: str, layout: Place, frame: TileFrame, shape: Shape) -> str:
     """One layout: the slots that its register bits add, and the slot of a thread."""
     masks = ", ".join(f"{mask}u" for mask in layout.register_slots(frame, shape))
     slot = _shifted(layout.lane_slots(frame, shape))

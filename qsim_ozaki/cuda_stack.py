@@ -13,7 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 import qsim_ozaki._cpu as _cpu
+from qsim_ozaki.cuda_records import HADAMARD
 from qsim_ozaki.engine import StackWork
+from qsim_ozaki.op_list import mask_of
 from qsim_ozaki.ops import Kind, Op
 
 THREADS = 256
@@ -28,7 +30,6 @@ BLOCK = np.dtype(
     + [(name, "<u4") for name in ("width", "num_rows", "num_qubits", "first_step", "num_steps", "unused")]
 )
 DIAGONAL, MATRIX, PERMUTATION = range(3)
-HADAMARD = np.array([1, 1, 1, -1]) * np.sqrt(0.5)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -108,11 +109,11 @@ class _Writer:
                 place = self.num_data
                 self.data.append(numbers)
                 self.num_data += numbers.size
-            controls = sum(1 << control for control in op.controls)
-            wanted = sum((op.ctrl_state >> b & 1) << control for b, control in enumerate(op.controls))
-            mask = sum(1 << target for target in targets)
+            controls = mask_of(op.controls)
+            value = sum((op.ctrl_state >> b & 1) << control for b, control in enumerate(op.controls))
+            mask = mask_of(targets)
             places = [*targets, *[0] * (MAX_TARGETS - len(targets))]
-            self.steps.append((kind, len(targets), controls, wanted, mask, from_row, place, self.num_sources, places))
+            self.steps.append((kind, len(targets), controls, value, mask, from_row, place, self.num_sources, places))
             if kind == PERMUTATION:
                 assert op.permutation is not None, "a permutation has one"
                 self.sources.append(np.argsort(op.permutation).astype(np.uint32))
@@ -123,7 +124,7 @@ def _parts(op: Op) -> Iterator[tuple[int, tuple[int, ...], NDArray[np.complex128
     """(kind, targets, numbers): one step, but one for each target of a Hadamard transform."""
     if op.kind is Kind.HADAMARD:
         for target in op.targets:
-            yield MATRIX, (target,), HADAMARD.astype(complex)
+            yield MATRIX, (target,), HADAMARD.reshape(-1)
         return
     kind = {Kind.DIAGONAL: DIAGONAL, Kind.UNITARY: MATRIX, Kind.PERMUTATION: PERMUTATION}[op.kind]
     yield kind, op.targets, np.asarray(op.data, complex).reshape(-1)

@@ -1,4 +1,4 @@
-"""A tile pass as straight-line CUDA kernels: when it can be one, how it is cut, what a launch of it needs.
+"""A tile pass as straight-line CUDA kernels: when it can be one, how it is cut, the arguments of its launch.
 
 In: a tile's qubits, ops, the state's width and precision. Out: `StraightProgram`s. It needs no GPU.
 """
@@ -12,23 +12,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from qsim_ozaki.cuda_dense import RUNS, runs_record
-from qsim_ozaki.cuda_layout import GENERATED, SHAPES, Tile
-from qsim_ozaki.cuda_lower import Item, lower, mask_of
+from qsim_ozaki.cuda_layout import Tile
+from qsim_ozaki.cuda_lower import Item, lower
 from qsim_ozaki.cuda_pairs import PairBlock
-from qsim_ozaki.cuda_schedule import Frame, Style, cut, schedule
+from qsim_ozaki.cuda_records import RUNS, runs_record
+from qsim_ozaki.cuda_schedule import Style, TileFrame, cut, schedule
+from qsim_ozaki.cuda_shapes import GENERATED, SHAPES
 from qsim_ozaki.cuda_straight_program import NotStraightError, StraightProgram
-from qsim_ozaki.cuda_work import Phase, Phases
-from qsim_ozaki.cuda_writer import Writer
+from qsim_ozaki.cuda_tuning import BRIEF_QUBITS, MAX_INSTRUCTIONS
+from qsim_ozaki.cuda_work import PhaseTerms, Stage
+from qsim_ozaki.cuda_writer import SourceWriter
+from qsim_ozaki.op_list import mask_of
 from qsim_ozaki.ops import Op
 
 # Bytes of shared memory for each block: two blocks in 164 or 228 KiB, one in 100 KiB; the system takes 1 KiB a block.
 ROOM = {80: 82944, 86: 101376, 89: 101376, 90: 115712, 100: 115712, 120: 101376}
 STATIC_BYTES = 128  # of the frame's own variables, to the next line
-# A longer pass is slower for each instruction (16 bytes each, in a cache of 128 KiB), a pass more costs as much (H200);
-# complex64, with half the registers, would spill beyond.
-MAX_INSTRUCTIONS = {"double": 9000, "single": 8500}
-BRIEF_QUBITS = 24  # of what a pass touches, up to which it takes less than a tenth of a search for good phases
 KINDS = ("hadamard", "rotate", "flip", "matrix")  # on one or two qubits
 
 
@@ -61,26 +60,28 @@ def straight(
 
 def _written(items: Sequence[Item], tile: Tile, num_qubits: int, precision: str, pairs: bool) -> list[StraightProgram]:
     shape = GENERATED[precision]
-    frame = Frame(tile.qubits, shape.register_qubits, shape.line_qubits, tile.swaps)
+    frame = TileFrame(tile.qubits, shape.register_qubits, shape.line_qubits, tile.swaps)
     brief = num_qubits - len(tile.zero_qubits) <= BRIEF_QUBITS
-    phases = schedule(items, frame, Style(straight=True, pairs=pairs, brief=brief, precision=precision))
-    sizes = [_instructions(phase, shape.register_qubits) for phase in phases]
-    parts = cut(phases, sizes, MAX_INSTRUCTIONS[precision], frame)
+    stages = schedule(items, frame, Style(straight=True, pairs=pairs, brief=brief, precision=precision))
+    sizes = [_instructions(stage, shape.register_qubits) for stage in stages]
+    parts = cut(stages, sizes, MAX_INSTRUCTIONS[precision], frame)
     last = len(parts) - 1
     tiles = (
         replace(tile, swaps=tile.swaps if i == last else (), fresh_qubits=() if i else tile.fresh_qubits)
         for i in range(len(parts))
     )
-    return [Writer(part_tile, num_qubits, shape).write(part) for part_tile, part in zip(tiles, parts, strict=True)]
+    return [
+        SourceWriter(part_tile, num_qubits, shape).write(part) for part_tile, part in zip(tiles, parts, strict=True)
+    ]
 
 
-def _instructions(phase: Phase, register_qubits: int) -> int:
-    """About how many instructions a phase and the exchange after it take."""
+def _instructions(stage: Stage, register_qubits: int) -> int:
+    """About how many instructions a stage and the exchange after it take."""
     amps = 1 << register_qubits
     count = 3 * amps
-    for work in phase.work:
-        if isinstance(work, Phases):
-            inside = mask_of(phase.registers)
+    for work in stage.work:
+        if isinstance(work, PhaseTerms):
+            inside = mask_of(stage.registers)
             parts = {key & inside for key in work.terms if key & ~inside}
             count += 5 * amps + sum(4 * amps >> part.bit_count() for part in parts)
         elif isinstance(work, PairBlock):
@@ -134,7 +135,7 @@ def blocks(architecture: int) -> int:
 
 
 def shared_bytes(program: StraightProgram, room: int, precision: str) -> int:
-    """Dynamic shared memory of a block: a tile, what it fetches early of the next, tile phases twice, tables."""
+    """Dynamic shared memory of a block: a tile, the early part of the next one, tile phases twice, tables."""
     shape = GENERATED[precision]
     column, amps = shape.column_bytes(len(program.tile)), 1 << shape.register_qubits
     needed = amps * column + 2 * program.tile_phases * shape.amp_bytes + program.table_bytes

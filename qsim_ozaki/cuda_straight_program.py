@@ -1,6 +1,6 @@
-"""What the launch of a straight-line tile kernel needs.
+"""A straight-line tile kernel and the arguments of its launch, as `SourceWriter` makes them of a pass.
 
-It is what `Writer` makes of a pass; it knows no operator.
+In: nothing. Out: the record `StraightProgram`. It knows no operator.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ class NotStraightError(Exception):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StraightProgram:
-    """What one launch of a generated kernel needs.
+    """Source and arguments of one launch of a generated kernel.
 
     Attributes:
         source: CUDA source; equal for passes of equal structure, which tables are equal included.

@@ -1,26 +1,27 @@
-"""What is done between two exchanges of a tile pass, in order, and where blocks on a pair of qubits go in it.
+"""Stages of a tile pass: the work between two shared-memory exchanges, and where blocks on a pair of qubits go in it.
 
-In: items, phases before them. Out: `Phase` objects. In which phase an item comes is not decided here.
+In: items, phases before them. Out: `Stage` objects. The schedule decides which stage an item belongs to.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from qsim_ozaki.cuda_lower import Item, mask_of
+from qsim_ozaki.cuda_lower import Item
 from qsim_ozaki.cuda_pairs import MAX_SELECTING, PairBlock, outside
+from qsim_ozaki.op_list import mask_of
 
 
 @dataclass(slots=True, eq=False)
-class Phases:
+class PhaseTerms:
     """Pending phases to multiply in, as angles per product of bits, taken at one moment."""
 
     terms: dict[int, int]
 
 
 @dataclass(slots=True, eq=False)
-class Phase:
-    """What happens between two exchanges.
+class Stage:
+    """The work between two exchanges.
 
     Attributes:
         registers: qubits held in registers, ascending; register bit b is ``registers[b]``.
@@ -29,7 +30,7 @@ class Phase:
     """
 
     registers: tuple[int, ...]
-    work: list[Item | Phases | PairBlock] = field(default_factory=list)
+    work: list[Item | PhaseTerms | PairBlock] = field(default_factory=list)
     pair: tuple[int, ...] = ()
 
     def add_on_pair(self, item: Item, terms: dict[int, int], selectable: int) -> None:
@@ -43,7 +44,7 @@ class Phase:
         """
         pair = mask_of(self.pair)
         if not _selects(outside(terms, (item,), pair), selectable):
-            self.work.append(Phases({key: angle for key, angle in terms.items() if key & ~pair}))
+            self.work.append(PhaseTerms({key: angle for key, angle in terms.items() if key & ~pair}))
             terms = {key: angle for key, angle in terms.items() if not key & ~pair}
         block = self._open_block(outside(terms, (item,), pair), selectable)
         if block is None:
@@ -55,15 +56,15 @@ class Phase:
     def into_block(self, terms: dict[int, int], selectable: int) -> dict[int, int]:
         """Adds phases that read the pair to the last block on it, if that can take them; returns the others."""
         pair = mask_of(self.pair)
-        own = {key: angle for key, angle in terms.items() if key & pair}
-        block = self._open_block(outside(own, (), pair), selectable) if own else None
+        on_pair = {key: angle for key, angle in terms.items() if key & pair}
+        block = self._open_block(outside(on_pair, (), pair), selectable) if on_pair else None
         if block is None:
             return terms
-        block.then(own, ())
+        block.then(on_pair, ())
         return {key: angle for key, angle in terms.items() if not key & pair}
 
     def delay_blocks(self) -> None:
-        """Moves blocks to where what follows needs them: arithmetic before leaves operands where they want them."""
+        """Moves each block to just before the work that depends on it, where earlier arithmetic leaves its operands."""
         pair = mask_of(self.pair)
         for block in [work for work in self.work[::-1] if isinstance(work, PairBlock)]:
             number = self.work.index(block)
@@ -76,8 +77,9 @@ class Phase:
             self.work.insert(end - 1, self.work.pop(number))
 
     def _open_block(self, outer: int, selectable: int) -> PairBlock | None:
-        """The block that can take more, which reads the qubits ``outer``: where it is, or moved to the end.
+        """The last block, if it can take more work that reads the qubits ``outer``; None if there is no such block.
 
+        The block stays where it is, or moves to the end of the stage where later work changes qubits of ``outer``.
         Phases that it begins with are taken out of it where they are in the way. `phase_run.hpp` counts on the same.
         """
         changed = 0
@@ -89,7 +91,7 @@ class Phase:
                     chosen_by = mask_of(work.chosen_by)
                     if (moves and chosen_by & changed) or not _selects(chosen_by | outer, selectable):
                         return None
-                    self.work.insert(number, Phases(work.before))
+                    self.work.insert(number, PhaseTerms(work.before))
                     work.before, number = {}, number + 1
                 if moves:
                     self.work.append(self.work.pop(number))
@@ -105,9 +107,9 @@ def _selects(qubits: int, selectable: int) -> bool:
     return not qubits & ~selectable and qubits.bit_count() <= MAX_SELECTING
 
 
-def _touched(work: Item | Phases) -> int:
-    return outside(work.terms, (), 0) if isinstance(work, Phases) else work.mixed | work.used
+def _touched(work: Item | PhaseTerms) -> int:
+    return outside(work.terms, (), 0) if isinstance(work, PhaseTerms) else work.mixed | work.used
 
 
-def _changed(work: Item | Phases) -> int:
-    return 0 if isinstance(work, Phases) else work.mixed
+def _changed(work: Item | PhaseTerms) -> int:
+    return 0 if isinstance(work, PhaseTerms) else work.mixed

@@ -1,6 +1,6 @@
 """The source of one straight-line tile kernel, statement by statement.
 
-In: phases of a tile pass. Out: a `StraightProgram`: source text that depends on the pass's structure alone, and the
+In: stages of a tile pass. Out: a `StraightProgram`: source text that depends on the pass's structure alone, and the
 arrays and arguments that hold its angles, matrices and qubits. It needs no GPU.
 """
 
@@ -13,17 +13,19 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from qsim_ozaki.cuda_cores import Table, Turn, Work, share_tables
-from qsim_ozaki.cuda_layout import Place, Shape, Tile, load_place, places
-from qsim_ozaki.cuda_lower import HALF_TURN, SQRT_HALF, TURN, Item, is_core, mask_of, members, phases_of
+from qsim_ozaki.cuda_layout import Place, Tile, load_place, places
+from qsim_ozaki.cuda_lower import HALF_TURN, LEAST_COS, TURN, Item, is_core, members, phases_of
 from qsim_ozaki.cuda_operands import Operands
 from qsim_ozaki.cuda_outer import Outer
 from qsim_ozaki.cuda_pairs import PairBlock, split_tf32
 from qsim_ozaki.cuda_phases import choosing, mirrored, reals, subsets
-from qsim_ozaki.cuda_program import LEAST_COS
-from qsim_ozaki.cuda_schedule import Frame
+from qsim_ozaki.cuda_records import SQRT_HALF
+from qsim_ozaki.cuda_schedule import TileFrame
+from qsim_ozaki.cuda_shapes import Shape
 from qsim_ozaki.cuda_source import kernel_source, slots_struct
 from qsim_ozaki.cuda_straight_program import NotStraightError, StraightProgram
-from qsim_ozaki.cuda_work import Phase, Phases
+from qsim_ozaki.cuda_work import PhaseTerms, Stage
+from qsim_ozaki.op_list import mask_of
 from qsim_ozaki.ops import ComplexArray
 
 MAX_CONSTANT_BYTES = 30 << 10  # arguments of a kernel are at most 32764 bytes
@@ -46,7 +48,7 @@ class Sink:
 
 
 @dataclass(slots=True, eq=False)
-class Writer:
+class SourceWriter:
     """Writes one pass; used once."""
 
     tile: Tile
@@ -59,18 +61,18 @@ class Writer:
     common: int = 0  # an angle that every amplitude still lacks
     sinks: list[Sink] = field(default_factory=list)
     place: Place = field(init=False)
-    frame: Frame = field(init=False)
+    frame: TileFrame = field(init=False)
 
     def __post_init__(self) -> None:
         shape = self.shape
-        self.frame = Frame(self.tile.qubits, shape.register_qubits, shape.line_qubits, self.tile.swaps)
+        self.frame = TileFrame(self.tile.qubits, shape.register_qubits, shape.line_qubits, self.tile.swaps)
         self.operands = Operands(shape.amp_bytes)
         self.outer = Outer(self.frame, self.operands)
 
-    def write(self, phases: list[Phase]) -> StraightProgram:
-        """Every phase's work between exchanges; the rest of the next tile is fetched once shared memory is free."""
-        works = [share_tables(phase.work) for phase in phases]
-        layouts = places(self.frame, phases)
+    def write(self, stages: list[Stage]) -> StraightProgram:
+        """Every stage's work between exchanges; the rest of the next tile is fetched once shared memory is free."""
+        works = [share_tables(stage.work) for stage in stages]
+        layouts = places(self.frame, stages)
         load = load_place(self.frame)
         operands = self.operands
         offsets = [operands.put(load.offsets(self.frame)), operands.put(layouts[-1].offsets(self.frame, stored=True))]
@@ -96,7 +98,7 @@ class Writer:
         )
 
     def _all(self, works: list[list[Work]], layouts: list[Place], load: Place) -> None:
-        """Statements of all phases."""
+        """Statements of all stages."""
         last = len(works) - 1
         for i, work in enumerate(works):
             self.place = self.outer.place = layouts[i]
@@ -112,7 +114,7 @@ class Writer:
             self._work(work)
 
     def _settle(self) -> None:
-        """Multiplies in what all amplitudes lack: where that is for nothing, in a table, or at the end."""
+        """Folds the remaining common factor into a multiplication that is there already, else multiplies at the end."""
         factor = self.scale * complex(phases_of([self.common])[0])
         best = min(self.sinks, key=lambda sink: sink.products, default=None)
         if best and (self.common or best.products <= self.amps // 2) and factor != 1:
@@ -161,7 +163,7 @@ class Writer:
 
     def _work(self, works: list[Work]) -> None:
         for work in works:
-            if isinstance(work, Phases):
+            if isinstance(work, PhaseTerms):
                 self._phases(work.terms)
             elif isinstance(work, Table):
                 self._shared(work)
@@ -263,10 +265,10 @@ class Writer:
             constants = {}
         for bits, group in sorted(groups.items()):
             on = self._on([bits])
-            own = {k: angle for k, angle in group.items() if k in signs[bits]}
-            if own:
-                self._say(f"flip_sign<{on}u>(a, {self.outer.sign(own)});")
-            factors = {k: angle for k, angle in group.items() if k not in own}
+            flips = {k: angle for k, angle in group.items() if k in signs[bits]}
+            if flips:
+                self._say(f"flip_sign<{on}u>(a, {self.outer.sign(flips)});")
+            factors = {k: angle for k, angle in group.items() if k not in flips}
             if factors:
                 self._times(on, factors)
         if constants and all(bits and angle == HALF_TURN for bits, angle in constants.items()):
@@ -276,7 +278,7 @@ class Writer:
             self._constants(constants)
 
     def _times(self, on: int, factors: dict[int, int]) -> None:
-        """Products by what outer bits say, at the register indices ``on``."""
+        """Products by the phases of outer bits, at the register indices ``on``."""
         product = self.outer.factor(factors)
 
         def text(factor: complex) -> str:
@@ -305,8 +307,8 @@ class Writer:
         angles = []
         for r in inner:
             common = sum(angle for bits, angle in constants.items() if r & bits == bits)
-            here = [group for bits, group in folded.items() if r & bits == bits]
-            angles += [common + sum(a for group in here for k, a in group.items() if s & k == k) for s in outer]
+            terms = [(k, a) for bits, group in folded.items() if r & bits == bits for k, a in group.items()]
+            angles += [common + sum(a for k, a in terms if s & k == k) for s in outer]
         values = phases_of([angle % TURN for angle in angles])
         bit = self.outer.number(members(chosen))
 
@@ -328,8 +330,8 @@ class Writer:
     def _constants(self, constants: dict[int, int]) -> None:
         """Angles by register part, as one constant for each value of the register bits that they depend on.
 
-        What most amplitudes are multiplied by is left to all of them together, and they need no product; or, where half
-        of the constants are equal or conjugate to the others, these are enough.
+        The most frequent constant is left to all amplitudes together, so that those with it need no product; or, where
+        half of the constants are equal or conjugate to the others, these are enough.
         """
         support = 0
         for part in constants:
@@ -355,6 +357,6 @@ class Writer:
         """Register indices that hold all bits of some part, as a set of bits."""
         return self._indices(lambda r: any(r & p == p for p in parts))
 
-    def _indices(self, wanted: Callable[[int], object]) -> int:
-        """Register indices for which ``wanted`` holds, as a set of bits."""
-        return sum(1 << r for r in range(self.amps) if wanted(r))
+    def _indices(self, holds: Callable[[int], object]) -> int:
+        """Register indices for which ``holds`` is true, as a set of bits."""
+        return sum(1 << r for r in range(self.amps) if holds(r))

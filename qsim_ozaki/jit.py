@@ -1,4 +1,4 @@
-"""CUDA kernels: their table, their compilation by NVRTC, and the cache of what was compiled.
+"""CUDA kernels compiled by NVRTC, the cache of what was compiled, and its loading.
 
 In: a kernel's name, an instance (macro values) and an architecture. Out: a cubin, or a function CuPy can launch.
 It knows nothing of states, steps or gates; compiling needs no GPU, loading does.
@@ -14,155 +14,22 @@ import os
 import re
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-import qsim_ozaki.kernels
+from qsim_ozaki.cuda_kernels import ARCHITECTURES, KERNELS, SOURCES, STRAIGHT, Kernel
 from qsim_ozaki.errors import EngineError
 
-SOURCES = Path(qsim_ozaki.kernels.__file__).parent / "cuda"
-ARCHITECTURES = (80, 86, 89, 90, 100, 120)
-DOUBLE = {"REAL": "double"}
-SINGLE = {"REAL": "float"}
-
-
-@dataclass(frozen=True, slots=True)
-class Kernel:
-    """One row of the kernel table.
-
-    Attributes:
-        file: source file in ``kernels/cuda``.
-        function: the ``extern "C"`` name in it.
-        instances: macro values, one mapping per compiled variant.
-        architectures: compute capabilities times ten for which it compiles.
-        suffix: ``"a"`` where the kernel needs the architecture-specific target (sm_90a).
-        most_shared: whether a multiprocessor's cache is divided for as much shared memory as it has: blocks of kernels
-            that want different divisions are never on one at a time.
-    """
-
-    file: str
-    function: str
-    instances: tuple[Mapping[str, str], ...] = (DOUBLE, SINGLE)
-    architectures: tuple[int, ...] = ARCHITECTURES
-    suffix: str = ""
-    most_shared: bool = False
-
-
-def _rows(macros: Sequence[str], values: Iterable[str]) -> tuple[dict[str, str], ...]:
-    """One instance a text, by the names of its words."""
-    return tuple(dict(zip(macros, text.split(), strict=True)) for text in values)
-
-
-WHOLE_MACROS = ("REAL", "MODULI", "DEPTH", "WHOLE")  # of ozaki_encode.cu and ozaki_finish.cu
-WGMMA_MACROS = ("DEPTH", "CLUSTER", "STAGES", "WHOLE")  # of ozaki_held.cu: cuda_ozaki_pipeline.Wgmma
-WGMMA = ("1 1 8 0", "2 2 8 8", "4 2 8 8", "8 2 6 0")
-# of dense_held.cu and dense_streamed.cu, by number of targets; cuda_dense's shapes say what each means and why
-HELD_MACROS = ("REAL", "K", "THREADS", "GROUPS", "WARP_ROWS", "STAGES", "PRODUCTS", "BLOCKS")
-HELD_SHAPES = (
-    "double 4 128 8 1 6 4 2",
-    "double 5 128 4 2 5 4 2",
-    "double 6 128 4 1 3 3 2",
-    "float 4 128 16 1 4 4 2",
-    "float 5 128 8 2 4 4 2",
-    "float 6 128 4 1 4 3 2",
-)
-STREAMED_MACROS = ("REAL", "K", "THREADS", "GROUPS", "WARP_GROUPS", "BLOCKS")
-STREAMED_SHAPES = (
-    "double 7 128 4 4 2",
-    "double 8 256 4 4 1",
-    "double 9 256 3 3 1",
-    "float 7 128 4 4 2",
-    "float 8 256 4 4 1",
-    "float 9 256 4 4 1",
-)
-TENSOR_CORES = (90, 100)  # others have no m16n8k16 of doubles, or too little shared memory
-
-KERNELS: dict[str, Kernel] = {
-    "tile_exec": Kernel("tile_exec.cu", "tile_exec"),
-    "prepare": Kernel("prepare.cu", "prepare"),
-    "marginal": Kernel("measure.cu", "marginal"),
-    "find_sample": Kernel("measure.cu", "find_sample"),
-    "collapse": Kernel("measure.cu", "collapse"),
-    "pauli_values": Kernel("pauli.cu", "pauli_values"),
-    "stack_run": Kernel("stack.cu", "stack_run"),
-    "block_gather": Kernel("block_gather.cu", "block_gather"),
-    "block_scatter": Kernel("block_gather.cu", "block_scatter"),
-    "dense_held": Kernel("dense_held.cu", "dense_held", _rows(HELD_MACROS, HELD_SHAPES), TENSOR_CORES),
-    "dense_streamed": Kernel(
-        "dense_streamed.cu", "dense_streamed", _rows(STREAMED_MACROS, STREAMED_SHAPES), TENSOR_CORES
-    ),
-    "hadamard_tf32": Kernel("hadamard_tf32.cu", "hadamard_tf32", ({},)),
-    "ozaki_clear": Kernel("ozaki_scale.cu", "ozaki_clear", ({},), most_shared=True),
-    "ozaki_scale": Kernel("ozaki_scale.cu", "ozaki_scale", most_shared=True),
-    "ozaki_residues": Kernel(
-        "ozaki_residues.cu",
-        "ozaki_residues",
-        (DOUBLE | {"MODULI": "15", "WHOLE": "0"}, SINGLE | {"MODULI": "8", "WHOLE": "8"}),
-        most_shared=True,
-    ),
-    "ozaki_encode": Kernel(
-        "ozaki_encode.cu",
-        "ozaki_encode",
-        _rows(WHOLE_MACROS, ("double 15 1 0", "double 9 2 16", "float 8 4 8", "double 9 8 8")),
-        most_shared=True,
-    ),
-    "ozaki_matrix": Kernel("ozaki_matrix.cu", "ozaki_matrix", ({"MODULI": "9"}, {"MODULI": "17"})),
-    "ozaki_product": Kernel(
-        "ozaki_product.cu", "ozaki_product", ({"RAW": "0", "WHOLE": "0"}, {"RAW": "0", "WHOLE": "8"}, {"RAW": "1"})
-    ),
-    "ozaki_wgmma": Kernel(
-        "ozaki_wgmma.cu",
-        "ozaki_wgmma",
-        tuple({"CLUSTER": cluster, "STAGES": "4", "WHOLE": whole} for cluster in "12" for whole in "08"),
-        (90,),
-        "a",
-        most_shared=True,
-    ),
-    "ozaki_held": Kernel(
-        "ozaki_held.cu",
-        "ozaki_held",
-        _rows(WGMMA_MACROS, WGMMA),
-        (90,),
-        "a",
-        most_shared=True,
-    ),
-    "ozaki_naive": Kernel("ozaki_product.cu", "ozaki_naive", ({},)),
-    "ozaki_founding": Kernel(
-        "ozaki_founding.cu",
-        "ozaki_founding",
-        (
-            *({"CRT": "1", "LAYER": layer} for layer in "0123"),
-            *({"CRT": "0", "LAYER": layer} for layer in "01"),
-        ),
-    ),
-    "founding_naive": Kernel("ozaki_founding.cu", "founding_naive", ({"CRT": "0"},)),
-    "ozaki_reconstruct": Kernel(
-        "ozaki_reconstruct.cu",
-        "ozaki_reconstruct",
-        ({"MODULI": "9"}, {"MODULI": "15"}, {"MODULI": "17"}),
-        most_shared=True,
-    ),
-    "ozaki_finish": Kernel(
-        "ozaki_finish.cu",
-        "ozaki_finish",
-        _rows(WHOLE_MACROS, ("double 15 1 16", "double 9 2 16", "double 16 4 8", "double 9 8 8", "float 8 8 8")),
-        most_shared=True,
-    ),
-    "ozaki_commit": Kernel("ozaki_commit.cu", "ozaki_commit", most_shared=True),
-    "rate_int8": Kernel("calibrate.cu", "rate_int8", ({},)),
-}
-
 USAGE_LEVELS = (4, 8, 2)  # of registers, tried in turn: 5 is the assembler's own choice
-STRAIGHT = Kernel("tile_straight.cuh", "tile_straight")  # the frame of generated sources: cuda_source.py
 
 
 @dataclass(frozen=True, slots=True)
 class Cubin:
-    """Machine code of one kernel instance, and what the assembler said about it."""
+    """Machine code of one kernel instance, and the assembler's report about it."""
 
     code: bytes
     log: str = field(repr=False, default="")
@@ -177,7 +44,7 @@ def sources_hash() -> str:
     return digest.hexdigest()
 
 
-def options(kernel: Kernel, instance: Mapping[str, str], architecture: int) -> tuple[str, ...]:
+def nvrtc_options(kernel: Kernel, instance: Mapping[str, str], architecture: int) -> tuple[str, ...]:
     """NVRTC options of one instance; they and the sources' hash are the cache key."""
     macros = tuple(f"-DQSIM_{name}={value}" for name, value in sorted(instance.items()))
     return (
@@ -201,7 +68,7 @@ def compile_kernel(name: str, instance: Mapping[str, str], architecture: int) ->
         known = ", ".join(f"sm_{a}" for a in kernel.architectures)
         raise EngineError(f"kernel {name} has no code for sm_{architecture}; it is built for {known}")
     source = (SOURCES / kernel.file).read_text()
-    return nvrtc().compile(source, kernel.file, options(kernel, instance, architecture))
+    return nvrtc().compile(source, kernel.file, nvrtc_options(kernel, instance, architecture))
 
 
 @cache
@@ -226,16 +93,16 @@ def load(name: str, instance: tuple[tuple[str, str], ...], device: int) -> Any:
 def cached_kernel(name: str, instance: Mapping[str, str], architecture: int) -> bytes:
     """Machine code of one kernel instance, as `cubin` has it."""
     kernel = KERNELS[name]
-    return cubin(name, (SOURCES / kernel.file).read_text(), options(kernel, instance, architecture))
+    return cubin(name, (SOURCES / kernel.file).read_text(), nvrtc_options(kernel, instance, architecture))
 
 
-def cache_all(wanted: Iterable[tuple[str, Mapping[str, str]]], architecture: int) -> None:
+def cache_all(kernels: Iterable[tuple[str, Mapping[str, str]]], architecture: int) -> None:
     """Compiles kernel instances, each once, on all cores; those that are not for ``architecture`` are left out."""
-    once = {(name, *sorted(instance.items())): (name, instance) for name, instance in wanted}
+    unique = {(name, *sorted(instance.items())): (name, instance) for name, instance in kernels}
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         jobs = [
             pool.submit(cached_kernel, name, instance, architecture)
-            for name, instance in once.values()
+            for name, instance in unique.values()
             if architecture in KERNELS[name].architectures
         ]
     for job in jobs:
@@ -250,14 +117,14 @@ def compile_generated(source: str, opts: tuple[str, ...]) -> Cubin:
             break
         with contextlib.suppress(EngineError):  # an assembler that does not know the setting
             other = nvrtc().compile(source, "generated.cu", (*opts, f"--ptxas-options=--register-usage-level={level}"))
-            best = min(best, other, key=lambda found: spilled_bytes(found.log))
+            best = min(best, other, key=lambda compiled: spilled_bytes(compiled.log))
     return best
 
 
 def spilled_bytes(log: str) -> int:
     """Bytes of the stack that the assembler's report names, over all kernels."""
-    found = re.findall(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads", log)
-    return sum(int(number) for row in found for number in row)
+    rows = re.findall(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads", log)
+    return sum(int(number) for row in rows for number in row)
 
 
 def cubin(name: str, source: str, opts: tuple[str, ...]) -> bytes:
@@ -288,11 +155,11 @@ def function(code: bytes, name: str) -> Any:
 
     module = cupy.cuda.function.Module()
     module.load(code)
-    found, driver = module.get_function(name), cupy.cuda.driver
-    own_bytes = driver.funcGetAttribute(driver.CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, found.ptr)
+    loaded, driver = module.get_function(name), cupy.cuda.driver
+    static_bytes = driver.funcGetAttribute(driver.CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, loaded.ptr)
     most = driver.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-    driver.funcSetAttribute(found.ptr, most, block_shared_bytes(int(cupy.cuda.Device().id)) - own_bytes)
-    return found
+    driver.funcSetAttribute(loaded.ptr, most, block_shared_bytes(int(cupy.cuda.Device().id)) - static_bytes)
+    return loaded
 
 
 @cache

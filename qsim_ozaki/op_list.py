@@ -95,3 +95,11 @@ class OpList(Sequence[Op]):
 
     def __reduce__(self) -> tuple[object, ...]:
         return OpList.of, (list(self),)
+
+
+def mask_of(qubits: Iterable[int]) -> int:
+    """The basis state in which exactly ``qubits`` are 1."""
+    mask = 0
+    for q in qubits:
+        mask |= 1 << q
+    return mask

@@ -14,7 +14,7 @@ from qsim_ozaki.choose import Asked, dense_block, least_block_qubits
 from qsim_ozaki.cost_blocks import predict_matrix, predict_pass
 from qsim_ozaki.device import Device, state_bytes
 from qsim_ozaki.footprint import Footprint
-from qsim_ozaki.op_list import OpList
+from qsim_ozaki.op_list import OpList, mask_of
 from qsim_ozaki.ops import Op
 from qsim_ozaki.steps import DenseBlock, HadamardPass, Path, Prediction, Step, TilePass
 
@@ -138,7 +138,7 @@ class TileSearch:
 
 
 def _placed(mask: int, place: Sequence[int]) -> int:
-    return _mask([p for q, p in enumerate(place) if mask >> q & 1])
+    return mask_of(p for q, p in enumerate(place) if mask >> q & 1)
 
 
 def _line_swaps(wanted: int, line: int) -> tuple[tuple[int, int], ...]:
@@ -215,7 +215,7 @@ class _Passes:
         return tile
 
     def block(self, op: Op) -> None:
-        mask = _mask(op.targets)
+        mask = mask_of(op.targets)
         zeros, ones = self.used.fixed_qubits(mask)
         extent = self.used.extent(mask | (1 << VECTOR_QUBITS) - 1)
         prediction = predict_matrix(op, extent, self.used.num_qubits, self.asked.precision, self.device)
@@ -227,10 +227,3 @@ class _Passes:
     def predict(self, tile: int, ops: OpList) -> Prediction:
         extent = self.used.extent(tile)
         return predict_pass(ops, extent, self.used.num_qubits, self.asked.precision, self.device)
-
-
-def _mask(qubits: Sequence[int]) -> int:
-    out = 0
-    for q in qubits:
-        out |= 1 << q
-    return out

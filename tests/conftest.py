@@ -10,7 +10,7 @@ import numpy as np
 import ozaki_forms
 import pytest
 
-from qsim_ozaki import jit
+from qsim_ozaki import cuda_kernels, jit
 from qsim_ozaki.engine import ENGINES, select
 from qsim_ozaki.errors import EngineError
 
@@ -26,13 +26,13 @@ def pytest_configure(config):
         gpu = select("cuda")
     except EngineError:
         return  # tests are skipped with the reason
-    jit.cache_all(kernels(), gpu.architecture)
+    jit.cache_all(kernels(), gpu.launcher.architecture)
     gpu.device()
 
 
 def kernels():
     """Names and instances that tests on a GPU take."""
-    yield from ((name, instance) for name, row in jit.KERNELS.items() for instance in row.instances)
+    yield from ((name, instance) for name, row in cuda_kernels.KERNELS.items() for instance in row.instances)
     yield from ozaki_forms.kernels()
 
 

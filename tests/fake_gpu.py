@@ -90,14 +90,12 @@ class Engine:
     compiler = SimpleNamespace(finish=lambda: None)
 
     def __init__(self, free_bytes=1 << 34):
-        self.cpu, self.cupy, self.free = select("cpu", threads=1), Cupy(), free_bytes
+        self.cpu, self.free = select("cpu", threads=1), free_bytes
+        self.launcher = SimpleNamespace(cupy=Cupy(), free_bytes=lambda: self.free, launch=self.launch)
         self.failing = None  # a step that raises
 
     def device(self):
         return H200
-
-    def free_bytes(self):
-        return self.free
 
     def allocate(self, num_qubits, precision):
         state = self.cpu.allocate(num_qubits, precision)
@@ -236,7 +234,7 @@ class Sv:
 def install(monkeypatch, engine=None, ex=None):
     """Puts the fakes where the benchmark looks for the real ones; without ``ex`` there is no cuStateVec."""
     made = engine or Engine()
-    monkeypatch.setattr("qsim_ozaki.bench_cuda.make_engine", lambda name, threads: made)
+    monkeypatch.setattr("qsim_ozaki.bench_cuda.create", lambda: made)
     for name, module in (("custatevec", Sv(ex.wrong) if ex else None), ("custatevecEx", ex)):
         monkeypatch.setitem(sys.modules, f"cuquantum.bindings.{name}", module)
     return made

@@ -14,7 +14,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 from straight_host import REPLACED, compiler
 
-from qsim_ozaki import jit
+from qsim_ozaki import cuda_kernels
 
 HERE = Path(__file__).parent
 FOLDER = Path(tempfile.mkdtemp(prefix="qsim-ozaki-host-"))
@@ -76,7 +76,7 @@ def _translated(text):
 
 
 def _prepare():
-    for source in jit.SOURCES.glob("*.cu*"):
+    for source in cuda_kernels.SOURCES.glob("*.cu*"):
         if source.name != "ozaki_ptx.cuh":
             (FOLDER / source.name).write_text(_translated(source.read_text()))
     shutil.copy(HERE / "on_host" / "ozaki_ptx.cuh", FOLDER)
@@ -98,8 +98,8 @@ def library(name, instance):
     if key not in LIBRARIES:
         if not LIBRARIES:
             _prepare()
-        kernel = jit.KERNELS[name]
-        types = _types((jit.SOURCES / kernel.file).read_text(), kernel.function)
+        kernel = cuda_kernels.KERNELS[name]
+        types = _types((cuda_kernels.SOURCES / kernel.file).read_text(), kernel.function)
         call = ", ".join(f"*({type_}*)args[{i}]" for i, type_ in enumerate(types))
         stem = hashlib.sha256(repr(key).encode()).hexdigest()[:12]
         # the stand-ins of the instructions take threads' copies, so they come before what uses them
@@ -191,8 +191,8 @@ class _Cupy:
         return np.zeros(shape, dtype).view(Array)
 
 
-class Engine:
-    """What an emulated block needs of a CUDA engine."""
+class Launcher:
+    """The part of a GPU's launcher that emulated blocks and library products use."""
 
     cupy = _Cupy
     device_name = "the host"

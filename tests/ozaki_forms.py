@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
+from qsim_ozaki.cuda_kernels import DOUBLE, SINGLE
 from qsim_ozaki.cuda_ozaki_pipeline import Pipeline, Wgmma, pipeline
-from qsim_ozaki.jit import DOUBLE, SINGLE
 
 COUNTS = (9, 15)  # moduli
 SIZES = (7, 8, 9, 10)  # qubits of a matrix as it is padded

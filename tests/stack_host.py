@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from straight_host import REPLACED, compiler
 
-from qsim_ozaki import cuda_stack, jit
+from qsim_ozaki import cuda_kernels, cuda_stack
 
 HERE = Path(__file__).parent
 MAIN = """
@@ -32,7 +32,7 @@ int main(int, char** argv) {
 def build(folder, precision):
     """Compiles the kernel once for `run`."""
     for name in ("common.cuh", "stack.cu"):
-        text = (jit.SOURCES / name).read_text()
+        text = (cuda_kernels.SOURCES / name).read_text()
         for pattern, replacement in REPLACED:
             text = re.sub(pattern, replacement, text)
         (folder / name).write_text(text)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from qsim_ozaki import cuda_layout, cuda_straight, jit
+from qsim_ozaki import cuda_kernels, cuda_shapes, cuda_straight
 
 HERE = Path(__file__).parent
 MAIN = """
@@ -49,7 +49,7 @@ def compiler():
 
 def copy_sources(folder):
     """The kernels' files with what only a GPU knows replaced."""
-    for file in jit.SOURCES.glob("*.cu*"):
+    for file in cuda_kernels.SOURCES.glob("*.cu*"):
         text = file.read_text()
         for pattern, replacement in REPLACED:
             text = re.sub(pattern, replacement, text)
@@ -62,7 +62,7 @@ def run(program, state, precision, folder, early=6, blocks=3):
     (folder / "pass.cu").write_text(program.source)
     (folder / "main.cpp").write_text(MAIN)
     real = "double" if precision == "double" else "float"
-    shape = cuda_layout.GENERATED[precision]
+    shape = cuda_shapes.GENERATED[precision]
     columns = (1 << shape.register_qubits) + early
     room = columns * shape.column_bytes(len(program.tile)) + program.table_bytes
     room += 2 * program.tile_phases * shape.amp_bytes

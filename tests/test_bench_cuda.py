@@ -11,7 +11,7 @@ from random_ops import random_op, random_unitary
 
 from qsim_ozaki import bench_report, cli
 from qsim_ozaki.bench_cuda import BLOCKS, FAMILIES, CudaBench, CudaBenchOptions, groups, measure
-from qsim_ozaki.bench_cuda_row import Contest, Group, Here, Work, lowered
+from qsim_ozaki.bench_cuda_row import Group, RowStates, RowTimer, RowWork, lowered
 from qsim_ozaki.bench_custatevec import FORMS, FUSIONS, ExState, Library, Updater, gates
 from qsim_ozaki.bench_gpu import distance, fill
 from qsim_ozaki.bench_record import OURS
@@ -73,10 +73,11 @@ def test_a_block_that_is_emulated_too_has_two_rows(monkeypatch):
     op = Op(Kind.UNITARY, (7, 0, 3), random_unitary(np.random.default_rng(1), 8))
     plans = {"native": PlanOptions(), "auto": PlanOptions(arithmetic="emulated")}
     plans = {name: plan([op], 9, engine.device(), options) for name, options in plans.items()}
-    work = Work("block 3 spread", OpList.of([op]), plans, first_seconds=dict.fromkeys(plans, 1.0))
+    work = RowWork("block 3 spread", OpList.of([op]), plans, first_seconds=dict.fromkeys(plans, 1.0))
     group = Group(True, 9, "double")
-    here = Here(group, engine.allocate(9, "double"), engine.allocate(9, "double"), "", 1.0)
-    rows = Contest(engine, Library(), 2, 7).block_rows(work, here)
+    both = engine.allocate(9, "double"), engine.allocate(9, "double")
+    states = RowStates(group, both[0], peer_block=both[1], pass_seconds=1.0)
+    rows = RowTimer(engine, Library(), 2, 7).block_rows(work, states)
     assert [row.family for row in rows] == ["block 3 spread", "block 3 spread auto"]
     assert [row.timings[0].variant for row in rows] == ["native", "auto"]
     assert rows[0].timings[1] == rows[1].timings[1]

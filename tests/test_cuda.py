@@ -2,7 +2,6 @@
 
 import ctypes
 import weakref
-from collections import OrderedDict
 from functools import reduce
 from types import SimpleNamespace
 
@@ -14,8 +13,17 @@ import tile_twin
 from random_ops import random_op, random_state, random_swaps, random_unitary, swap_ops
 from reference import apply_op, tolerance
 
-from qsim_ozaki import cuda_dense, cuda_layout, cuda_lower, cuda_pauli, cuda_program, cuda_schedule, cuda_tiles, jit
-from qsim_ozaki.cuda import CACHED_PROGRAMS, COUNTER_AMPS, COUNTER_BYTES, DTYPES, CudaEngine, CudaState
+from qsim_ozaki import (
+    cuda_dense,
+    cuda_layout,
+    cuda_lower,
+    cuda_pauli,
+    cuda_program,
+    cuda_schedule,
+    cuda_shapes,
+)
+from qsim_ozaki.cuda import CACHED_PROGRAMS, CudaEngine
+from qsim_ozaki.cuda_state import COUNTER_AMPS, COUNTER_BYTES, DTYPES, CudaState
 from qsim_ozaki.errors import CapacityError, EngineError
 from qsim_ozaki.ops import EMPTY, Kind, Op
 from qsim_ozaki.pauli import string_values
@@ -43,7 +51,7 @@ def cuda():
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("num_qubits", [5, 8, 11, 14])
 def test_tile_programs_do_what_their_ops_do(rng, num_qubits, precision):
-    shape = cuda_layout.SHAPES[precision]
+    shape = cuda_shapes.SHAPES[precision]
     for _ in range(8):
         size = int(rng.integers(1, min(num_qubits, shape.tile_qubits) + 1))
         tile = tuple(sorted(int(q) for q in rng.permutation(num_qubits)[:size]))
@@ -105,21 +113,21 @@ def test_qft_phases_become_runs(rng):
 
 def test_a_widened_matrix_acts_alike(rng):
     op = Op(Kind.UNITARY, (5, 1, 0), random_unitary(rng, 8), (3,), 0)
-    wider = cuda_dense.widened(op, (2,), 7)
+    wider = cuda_dense.with_free_target(op, (2,), 7)
     assert wider.targets == (5, 1, 0, 4)
     state = random_state(rng, 7)
     assert np.linalg.norm(apply_op(state, wider) - apply_op(state, op)) <= tolerance(1)
-    assert cuda_dense.widened(op, (2, 4, 6), 7) is op
+    assert cuda_dense.with_free_target(op, (2, 4, 6), 7) is op
 
 
 @pytest.mark.parametrize("count", [2, 6, 60, 400])
-def test_the_interpreter_s_phases_are_searched_briefly_and_are_few(rng, count):
+def test_the_interpreter_s_stages_are_searched_briefly_and_are_few(rng, count):
     """At most a fifth more than the search finds that looks at many; nothing is left out, as `schedule` asserts."""
     few = many = 0
     for _ in range(6):
         ops = [random_op(rng, 12, tuple(range(12))) for _ in range(count)]
         items = [item for item in cuda_lower.lower(ops, 5) if item.kind in ("terms", "rotate", "hadamard", "flip")]
-        frame = cuda_schedule.Frame(tuple(range(12)), 5, 3)
+        frame = cuda_schedule.TileFrame(tuple(range(12)), 5, 3)
         few += len(cuda_schedule.schedule(items, frame, cuda_schedule.Style(brief=True)))
         many += len(cuda_schedule.schedule(items, frame, cuda_schedule.Style(straight=True)))
     assert many > 0
@@ -140,22 +148,6 @@ def test_angles_are_exact_where_phases_are():
     np.testing.assert_array_equal(cuda_lower.phases_of(angles), [1, 1j, -1, -1j])
 
 
-@pytest.mark.parametrize("num_qubits", [10, 20])
-def test_a_compiled_pass_holds_no_state(num_qubits):
-    """Passes are cached; a state that one of them held would never leave the GPU's memory."""
-
-    class State:
-        kernel_qubits, precision = num_qubits, "double"
-
-    state = State()
-    engine = SimpleNamespace(architecture=90)
-    launch = cuda_tiles.tile_launch(engine, state, cuda_layout.Tile((3,)), (Op(Kind.HADAMARD, (3,), EMPTY),))
-    held = weakref.ref(state)
-    del state
-    assert held() is None
-    assert callable(launch)
-
-
 @pytest.mark.parametrize("num_qubits", [5, 12])
 def test_every_pass_draws_its_tiles_from_a_counter_at_zero(num_qubits):
     amps = np.full(1 << num_qubits, 1 + 1j).view(kernels_host.Array)
@@ -171,36 +163,57 @@ def test_every_pass_draws_its_tiles_from_a_counter_at_zero(num_qubits):
     assert np.all(amps == 1 + 1j)
 
 
+class CountingLauncher(kernels_host.Launcher):
+    """A launcher of kernels on the host that counts the arrays it uploads."""
+
+    max_memory_bytes = 0
+
+    def __init__(self):
+        super().__init__()
+        self.uploads = 0
+        host = kernels_host.Launcher.cupy
+        self.cupy = SimpleNamespace(asarray=self.asarray, empty=host.empty, zeros=host.zeros, asnumpy=np.array)
+
+    def asarray(self, values):
+        self.uploads += 1
+        return kernels_host.Launcher.cupy.asarray(values)
+
+    def function(self, name, instance):
+        return lambda blocks, threads, args: kernels_host.launch(name, instance, blocks, threads, args)
+
+    def launch_function(self, function, blocks, threads, args, shared_bytes=0):
+        function(max(blocks, 1), threads, args)
+
+
 @pytest.fixture
-def host_engine(monkeypatch):
-    """The CUDA engine over kernels on the host, which counts what it uploads."""
+def host_engine():
+    """The CUDA engine over kernels on the host."""
     if straight_host.compiler() is None:
         pytest.skip("no C++ compiler")
-    engine = object.__new__(CudaEngine)
-    engine.cupy, engine.architecture, engine.uploads = SimpleNamespace(), 80, 0
-    engine._programs = OrderedDict()
-
-    def asarray(values):
-        engine.uploads += 1
-        return kernels_host.Engine.cupy.asarray(values)
-
-    def load(name, instance, device):
-        return lambda grid, block, args, shared_mem: kernels_host.launch(name, dict(instance), grid[0], block[0], args)
-
-    engine.cupy.asarray, engine.cupy.empty, engine.device_id = asarray, kernels_host.Engine.cupy.empty, 0
-    engine.max_memory_bytes, engine._ones, engine.threads = 0, {}, 1
-    monkeypatch.setattr(jit, "load", load)
+    engine = CudaEngine(CountingLauncher())
+    engine.threads = 1
     return engine
+
+
+@pytest.mark.parametrize("num_qubits", [10, 20])
+def test_a_compiled_pass_holds_no_state(host_engine, num_qubits):
+    """Passes are cached; a state that one of them held would never leave the GPU's memory."""
+    state = CudaState(num_qubits, "double", np.zeros(32, complex).view(kernels_host.Array))
+    launches = host_engine._launches(state, TilePass((3,), (Op(Kind.HADAMARD, (3,), EMPTY),)))
+    held = weakref.ref(state)
+    del state
+    assert held() is None
+    assert len(launches) == 1
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("num_qubits", [3, 13])
 def test_a_new_state_is_all_zeros_and_an_amplitude_alone_is_put_there(host_engine, num_qubits, precision):
-    size = 1 << max(num_qubits, cuda_layout.SHAPES[precision].register_qubits)
+    size = 1 << max(num_qubits, cuda_shapes.SHAPES[precision].register_qubits)
     for _ in range(2):
         state = host_engine.allocate(num_qubits, precision)
         assert np.array_equal(np.array(state.amps), np.eye(1, size)[0])
-    assert host_engine.uploads == 1
+    assert host_engine.launcher.uploads == 1
     host_engine.run_step(state, Prepare(np.full((num_qubits, 2), [0.6j, 0.8]), alone=True))
     assert abs(state.amps[0] - (0.6j) ** num_qubits) <= tolerance(num_qubits, precision)
 
@@ -208,7 +221,7 @@ def test_a_new_state_is_all_zeros_and_an_amplitude_alone_is_put_there(host_engin
 @pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("num_qubits", [3, 13])
 def test_a_step_is_compiled_once_for_all_states_of_its_width(host_engine, rng, num_qubits, precision):
-    dtype, size = DTYPES[precision], 1 << max(num_qubits, cuda_layout.SHAPES[precision].register_qubits)
+    dtype, size = DTYPES[precision], 1 << max(num_qubits, cuda_shapes.SHAPES[precision].register_qubits)
     steps = [Prepare(rng.normal(size=(num_qubits, 2)) + 0j) for _ in range(2)]
     for turn in range(2):  # another state each time
         amps = np.full(size, 5, dtype).view(kernels_host.Array)
@@ -217,10 +230,10 @@ def test_a_step_is_compiled_once_for_all_states_of_its_width(host_engine, rng, n
             expected = np.zeros(size, complex)
             expected[: 1 << num_qubits] = reduce(np.kron, step.factors[::-1])
             assert np.linalg.norm(amps - expected) <= tolerance(num_qubits, precision) * np.linalg.norm(expected)
-        assert host_engine.uploads == 6, turn
+        assert host_engine.launcher.uploads == 6, turn
     host_engine.forget()
     host_engine.run_step(CudaState(num_qubits, precision, amps), steps[0])
-    assert host_engine.uploads == 9
+    assert host_engine.launcher.uploads == 9
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)
@@ -228,7 +241,6 @@ def test_a_step_is_compiled_once_for_all_states_of_its_width(host_engine, rng, n
 def test_values_of_pauli_strings(host_engine, rng, num_qubits, precision, monkeypatch):
     """The kernel on the host beside the CPU engine's: pairs of chunks, of one chunk, several launches."""
     monkeypatch.setattr(cuda_pauli, "BATCHES", 2)
-    host_engine.cupy.zeros, host_engine.cupy.asnumpy = kernels_host.Engine.cupy.zeros, np.array
     amps = random_state(rng, num_qubits).astype(DTYPES[precision])
     state = CudaState(num_qubits, precision, amps.view(kernels_host.Array))
     some = rng.integers(0, 1 << num_qubits, 8).tolist()
@@ -246,7 +258,7 @@ def test_values_of_pauli_strings(host_engine, rng, num_qubits, precision, monkey
 def test_an_emulated_block_is_made_once_for_states_of_every_width(host_engine, rng, monkeypatch):
     made, seen = [], []
 
-    def block(engine, matrix, targets, fixed, num_moduli):
+    def block(launcher, matrix, targets, fixed, num_moduli):
         made.append((targets, fixed, num_moduli))
         return SimpleNamespace(run=lambda amps, instance: (seen.append((amps.size, instance["REAL"])), (0, 0.0))[1])
 
@@ -265,11 +277,11 @@ def test_the_oldest_steps_are_forgotten_first(host_engine):
     steps = [Prepare(np.eye(2, dtype=complex)[[0, 0, 1]]) for _ in range(CACHED_PROGRAMS + 1)]
     for step in (*steps[:-1], steps[0], steps[-1]):
         host_engine.run_step(state, step)
-    made = host_engine.uploads
+    made = host_engine.launcher.uploads
     host_engine.run_step(state, steps[0])
-    assert host_engine.uploads == made
+    assert host_engine.launcher.uploads == made
     host_engine.run_step(state, steps[1])
-    assert host_engine.uploads == made + 3
+    assert host_engine.launcher.uploads == made + 3
 
 
 @pytest.mark.cuda
@@ -277,7 +289,7 @@ def test_the_oldest_steps_are_forgotten_first(host_engine):
 @pytest.mark.parametrize("num_qubits", [16, 18])
 def test_random_passes_at_many_tiles(cuda, rng, num_qubits, precision):
     """More tiles than blocks: every block fetches its next tile while it works on one."""
-    shape = cuda_layout.SHAPES[precision]
+    shape = cuda_shapes.SHAPES[precision]
     for _ in range(6):
         tile = tuple(sorted({*range(shape.line_qubits), *(int(q) for q in rng.permutation(num_qubits)[:8])}))
         ops = tuple(random_op(rng, num_qubits, tile) for _ in range(20))

@@ -8,8 +8,8 @@ from reference import apply_op, tolerance
 from qsim_ozaki.cuda_cores import CLASSES, Table, Turn, share_tables
 from qsim_ozaki.cuda_lower import Item, lower, members, phases_of
 from qsim_ozaki.cuda_pairs import PairBlock
-from qsim_ozaki.cuda_schedule import Frame, Style, schedule
-from qsim_ozaki.cuda_work import Phases
+from qsim_ozaki.cuda_schedule import Style, TileFrame, schedule
+from qsim_ozaki.cuda_work import PhaseTerms
 from qsim_ozaki.ops import CORE, EMPTY, Kind, Op
 
 HALF = np.array([[1, 1], [1, -1]]) / np.sqrt(2)
@@ -121,7 +121,7 @@ def done(state, phase, num_qubits, tile):
     """The state after a phase; its items act on its registers and its pair only, in a tile of the lowest qubits."""
     number = np.arange(1 << num_qubits)
     for work in phase.work:
-        if isinstance(work, Phases):
+        if isinstance(work, PhaseTerms):
             for key, angle in work.terms.items():
                 state = np.where(number & key == key, state * phases_of([angle])[0], state)
             continue
@@ -150,7 +150,7 @@ def test_phases_do_what_their_items_do(rng, style, seed):
     tile = int(rng.integers(7, 11))
     n = tile + int(rng.integers(3))
     ops = [op for op in random_ops(rng, n, (0, 5, 60, 200)[seed]) if max(op.mixed_qubits, default=0) < tile]
-    frame = Frame(tuple(range(tile)), 4, 3, ((0, tile - 1),) * (seed % 2))
+    frame = TileFrame(tuple(range(tile)), 4, 3, ((0, tile - 1),) * (seed % 2))
     phases = schedule(lower(ops, 4), frame, style)
     assert all(len(phase.registers) == 4 and not set(phase.registers) & set(phase.pair) for phase in phases)
     assert not any(phase.pair for phase in phases) or style.pairs
@@ -166,7 +166,7 @@ def test_phases_do_what_their_items_do(rng, style, seed):
 def test_more_pairs_than_fit_registers_go_to_neighbouring_threads(rng):
     """Three dense matrices on six qubits: two in registers, one on a pair, in one phase."""
     ops = [Op(Kind.UNITARY, pair, random_unitary(rng, 4)) for pair in ((3, 5), (4, 8), (7, 9))]
-    (phase,) = schedule(lower(ops, 4), Frame(tuple(range(10)), 4, 3), Style(straight=True, pairs=True))
+    (phase,) = schedule(lower(ops, 4), TileFrame(tuple(range(10)), 4, 3), Style(straight=True, pairs=True))
     assert len(phase.work) == 3
     assert sum(isinstance(work, PairBlock) for work in phase.work) == 1
 
@@ -179,7 +179,7 @@ def test_neighbours_choose_the_matrix_of_a_block(rng):
         ops += [Op(Kind.UNITARY, (q,), random_unitary(rng, 2)) for q in reached]
         links = [(a, a + 1) for a in qubits[layer % 2 : -1 : 2] if {a, a + 1} <= set(reached)]
         ops += [Op(Kind.DIAGONAL, link, np.array([1, 1, 1, -1], complex)) for link in links]
-    (phase,) = schedule(lower(ops, 4), Frame(tuple(range(10)), 4, 3), Style(straight=True, pairs=True))
+    (phase,) = schedule(lower(ops, 4), TileFrame(tuple(range(10)), 4, 3), Style(straight=True, pairs=True))
     blocks = [work for work in phase.work if isinstance(work, PairBlock)]
     assert [(block.qubits, members(block.selecting)) for block in blocks] == [((5, 6), [4, 7])]
     state = random_state(rng, 10)

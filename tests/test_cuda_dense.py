@@ -11,7 +11,7 @@ import straight_host
 from random_ops import random_state, random_unitary
 from reference import apply_op, tolerance
 
-from qsim_ozaki import cuda_dense, cuda_layout, cuda_product
+from qsim_ozaki import cuda_dense, cuda_product, cuda_records, cuda_shapes
 from qsim_ozaki.errors import CapacityError
 from qsim_ozaki.ops import Kind, Op
 
@@ -99,14 +99,14 @@ def test_lanes_read_from_distinct_banks(rng, precision):
 def test_parts_become_matrices_and_return(rng, n, k, part, precision):
     """Gathered parts hold what a transposition of the state holds; scattered they go back where they were."""
     dtype, real = (np.complex128, "double") if precision == "double" else (np.complex64, "float")
-    line_qubits = cuda_layout.SHAPES[precision].line_qubits
+    line_qubits = cuda_shapes.SHAPES[precision].line_qubits
     for kind in ("low", "high", "random"):
         targets = places_of(kind, k, n - 1, rng)
         control = n - 1
         state = random_state(rng, n).astype(dtype)
         tables = cuda_product.part_tables(targets, {control: 1}, n, 1 << part, line_qubits)
         columns = [q for q in range(n - 1) if q not in targets]
-        index = cuda_dense.sums([(1 << q, 0) for q in (*columns, *targets)])[:, 0].astype(np.int64) | 1 << control
+        index = cuda_records.sums([(1 << q, 0) for q in (*columns, *targets)])[:, 0].astype(np.int64) | 1 << control
         want = state[index].reshape(1 << k, -1)
         back, start = np.zeros_like(state), 0
         for number in range(len(tables.parts)):
@@ -163,7 +163,7 @@ def library(monkeypatch):
         runtime=SimpleNamespace(runtimeGetVersion=lambda: 13000),
         get_current_stream=lambda: SimpleNamespace(ptr=9),
     )
-    monkeypatch.setattr(kernels_host.Engine.cupy, "cuda", found)
+    monkeypatch.setattr(kernels_host.Launcher.cupy, "cuda", found)
     address = property(lambda array: SimpleNamespace(ptr=array.ctypes.data))
     monkeypatch.setattr(kernels_host.Array, "data", address, raising=False)
     library = Library()
@@ -180,7 +180,7 @@ def test_library_products_on_the_host(rng, monkeypatch, library, k, precision, c
     op = Op(Kind.UNITARY, targets, random_unitary(rng, 1 << k), (n - 1,), 1)
     state = random_state(rng, n)
     amps = state.astype(dtype)
-    launch = cuda_product.product_launch(kernels_host.Engine(), op.data, targets, {n - 1: 1}, n, precision)
+    launch = cuda_product.LibraryProduct(kernels_host.Launcher(), op.data, targets, {n - 1: 1}, n, precision).run
     launch(SimpleNamespace(amps=amps))
     assert np.linalg.norm(amps - apply_op(state, op)) <= tolerance(4, precision)
     assert library.calls == calls
@@ -188,7 +188,7 @@ def test_library_products_on_the_host(rng, monkeypatch, library, k, precision, c
 
 def test_parts_fit_the_memory(rng, monkeypatch, library):
     """Parts take a share of what is free, and less where a run does not get it; the matrix is on the device once."""
-    k, n, engine = 7, 12, kernels_host.Engine()
+    k, n, engine = 7, 12, kernels_host.Launcher()
     assert cuda_product.part_elements(10, 1 << 40) == cuda_product.LARGEST_PART
     assert cuda_product.part_elements(10, 5000) == 4096
     assert cuda_product.part_elements(10, 0) == 1024
@@ -201,11 +201,11 @@ def test_parts_fit_the_memory(rng, monkeypatch, library):
         return empty(shape, dtype)
 
     monkeypatch.setattr(engine.cupy, "empty", staticmethod(bounded))
-    monkeypatch.setattr(kernels_host.Engine, "free_bytes", lambda engine: free)
+    monkeypatch.setattr(kernels_host.Launcher, "free_bytes", lambda engine: free)
     op = Op(Kind.UNITARY, places_of("random", k, n, rng), random_unitary(rng, 1 << k))
     state = random_state(rng, n)
     amps, uploads = state.copy(), []
-    launch = cuda_product.product_launch(engine, op.data, op.targets, {}, n, "double")
+    launch = cuda_product.LibraryProduct(engine, op.data, op.targets, {}, n, "double").run
     asarray = engine.cupy.asarray
     monkeypatch.setattr(
         engine.cupy, "asarray", staticmethod(lambda values, *dtype: uploads.append(values) or asarray(values, *dtype))

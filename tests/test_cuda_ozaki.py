@@ -9,7 +9,7 @@ from ozaki_forms import chunked
 from random_ops import random_state, random_unitary
 from reference import apply_op
 
-from qsim_ozaki import cuda_dense, cuda_ozaki, cuda_ozaki_tables, jit, moduli, ozaki
+from qsim_ozaki import cuda_kernels, cuda_ozaki, cuda_ozaki_tables, cuda_records, moduli, ozaki
 from qsim_ozaki.cuda_ozaki_pipeline import Pipeline, Wgmma
 from qsim_ozaki.engine import select
 from qsim_ozaki.errors import CapacityError, EngineError
@@ -44,7 +44,7 @@ def test_a_float_reduces_every_integer_to_its_balanced_residue(rng, scheme):
 
 
 def test_a_float_reduces_every_short_sum_to_its_balanced_residue(scheme):
-    assert f"kShortDepth = {cuda_ozaki_tables.SHORT_DEPTH};" in (jit.SOURCES / "ozaki.cuh").read_text()
+    assert f"kShortDepth = {cuda_ozaki_tables.SHORT_DEPTH};" in (cuda_kernels.SOURCES / "ozaki.cuh").read_text()
     for m, row in zip(MODULI, scheme["moduli"], strict=True):
         largest = cuda_ozaki_tables.SHORT_DEPTH * (m // 2) ** 2
         bias = int(row["short_bias"]) - 0x4B000000 + 2**23
@@ -84,14 +84,14 @@ def test_words_and_biases_give_the_residue_of_a_64_bit_integer(rng, scheme):
 def test_a_launch_gets_a_record_s_bytes_and_no_fields():
     record = np.zeros(1, cuda_ozaki_tables.COLUMNS)
     record["base"], record["depth_blocks"] = 2**40 + 3, 8
-    bare = cuda_dense.opaque(record)
+    bare = cuda_records.opaque(record)
     assert (bare.dtype.names, bare.size) == (None, 1)
     assert bare.tobytes() == record.tobytes()
 
 
 def test_a_narrow_matrix_is_widened_by_qubits_that_it_leaves_alone(rng):
     matrix = random_unitary(rng, 8)
-    wide, targets = cuda_ozaki_tables.widened(matrix, (4, 0, 9), [1, 2, 3, 5, 6])
+    wide, targets = cuda_records.widened(matrix, (4, 0, 9), [1, 2, 3, 5])
     assert targets == (4, 0, 9, 1, 2, 3, 5)
     state = random_state(rng, 10)
     expected = apply_op(state, Op(Kind.UNITARY, (4, 0, 9), matrix))
@@ -120,7 +120,7 @@ def gpu():
 
 def block_on(gpu, rng, targets, num_moduli, fixed=None, how=None):
     matrix = random_unitary(rng, 1 << len(targets))
-    return matrix, cuda_ozaki.EmulatedBlock(gpu, matrix, targets, fixed or {}, num_moduli, how)
+    return matrix, cuda_ozaki.EmulatedBlock(gpu.launcher, matrix, targets, fixed or {}, num_moduli, how)
 
 
 def in_order(out, planes, size, columns):
@@ -140,11 +140,11 @@ def place_of(column):
 def test_sums_and_residues_of_the_tensor_cores_are_the_naive_ones(gpu, rng):
     size, count, columns = 256, 3, 512
     _, block = block_on(gpu, rng, tuple(range(8)), count, how=Pipeline())
-    cupy, planes = gpu.cupy, 2 * count
+    cupy, planes = gpu.launcher.cupy, 2 * count
     matrix = cupy.asarray(rng.integers(-120, 121, planes * size * size).astype(np.int8))
     operand = cupy.asarray(rng.integers(-120, 121, planes * size * columns).astype(np.int8))
     naive = cupy.zeros(planes * size * columns, np.int32)
-    gpu.launch(
+    gpu.launcher.launch(
         "ozaki_naive", {}, 512, 256, (matrix, operand, naive, np.uint64(naive.size), np.int32(size), np.uint64(columns))
     )
     c = np.arange(columns)
@@ -154,13 +154,13 @@ def test_sums_and_residues_of_the_tensor_cores_are_the_naive_ones(gpu, rng):
     block.operand = matrix
     raw = cupy.full(naive.size, -1, np.int32)
     product = cuda_ozaki_tables.product_record(block.size, columns, planes)
-    shared = cuda_ozaki.STAGES[gpu.architecture] * cuda_ozaki.STAGE_BYTES
-    gpu.launch("ozaki_product", {"RAW": "1"}, 7, 256, (matrix, operand, raw, product, block.scheme), shared)
+    shared = cuda_ozaki.STAGES[gpu.launcher.architecture] * cuda_ozaki.STAGE_BYTES
+    gpu.launcher.launch("ozaki_product", {"RAW": "1"}, 7, 256, (matrix, operand, raw, product, block.scheme), shared)
     assert np.array_equal(in_order(raw.get(), planes, size, columns), sums)
     residues = np.array(
         [[[moduli.balanced(int(v), MODULI[p // 2]) for v in r[:64]] for r in sums[p, :40]] for p in range(planes)]
     )
-    for form in (None, *Wgmma) if gpu.architecture == 90 else (None,):
+    for form in (None, *Wgmma) if gpu.launcher.architecture == 90 else (None,):
         out = cupy.full(naive.size, -99, np.int8)
         block.multiply(operand, out, columns, form)
         assert np.array_equal(in_order(out.get(), planes, size, columns)[:, :40, :64], residues), form
@@ -169,11 +169,11 @@ def test_sums_and_residues_of_the_tensor_cores_are_the_naive_ones(gpu, rng):
 @pytest.mark.cuda
 def test_chunks_on_any_streams_give_the_same_bits(gpu, rng):
     """Many short chunks, from a caller's stream that has work before and after the block."""
-    cupy, targets, n = gpu.cupy, (3, 0, 7, 11, 5, 8, 1, 14, 9), 19
+    cupy, targets, n = gpu.launcher.cupy, (3, 0, 7, 11, 5, 8, 1, 14, 9), 19
     matrix, start = random_unitary(rng, 1 << 9), cupy.asarray(random_state(rng, n))
     expected = None
     for how in chunked():
-        block = cuda_ozaki.EmulatedBlock(gpu, matrix, targets, {}, 9, how)
+        block = cuda_ozaki.EmulatedBlock(gpu.launcher, matrix, targets, {}, 9, how)
         assert len(block.chunks(n).records) == 4
         for turn in range(4):
             with cupy.cuda.Stream(non_blocking=turn % 2 == 0) as stream:
@@ -193,11 +193,11 @@ def test_chunks_on_any_streams_give_the_same_bits(gpu, rng):
 @pytest.mark.parametrize("num_qubits", [9, 14, 21])
 def test_a_graph_does_what_its_launches_do(gpu, rng, num_qubits, precision):
     """On the caller's stream, the default one and others, between other work; fresh amplitudes each time."""
-    cupy, targets = gpu.cupy, (3, 0, 7, 6, 5, 8, 1)
+    cupy, targets = gpu.launcher.cupy, (3, 0, 7, 6, 5, 8, 1)
     _, block = block_on(gpu, rng, targets, 9)
     amps = cupy.empty(1 << num_qubits, np.complex128 if precision == "double" else np.complex64)
     expected = cupy.empty_like(amps)  # elsewhere in memory
-    instance = jit.DOUBLE if precision == "double" else jit.SINGLE
+    instance = cuda_kernels.DOUBLE if precision == "double" else cuda_kernels.SINGLE
     for turn in range(5):
         start = cupy.asarray(random_state(rng, num_qubits).astype(amps.dtype))
         expected[...] = start
@@ -248,7 +248,7 @@ def test_planted_faults_are_caught_and_redone(gpu, rng, part):
         at = int(rng.integers(block.operand.size))
         old, modulus = int(block.operand[at]), MODULI[at // 128**2 // 2]
         block.operand[at] = moduli.balanced(old + int(rng.integers(1, modulus)), modulus)
-        amps = gpu.cupy.asarray(state)
+        amps = gpu.launcher.cupy.asarray(state)
         redone, _ = block.run(amps, {"REAL": "double"})
         block.operand[at] = old
         assert redone > 0, trial
@@ -261,7 +261,7 @@ def test_odd_columns_are_redone_or_keep_their_accuracy(gpu, rng, bad):
     matrix, block = block_on(gpu, rng, (0, 1, 2, 3, 4, 5, 6), 15)
     x = random_state(rng, 12).reshape(32, 128) * 10.0 ** -np.linspace(0, 300, 32)[:, None]
     x[5], x[9, 3] = 0, bad
-    amps = gpu.cupy.asarray(x.reshape(-1))
+    amps = gpu.launcher.cupy.asarray(x.reshape(-1))
     redone, _ = block.run(amps, {"REAL": "double"})
     assert redone == 1
     y = amps.get().reshape(32, 128)

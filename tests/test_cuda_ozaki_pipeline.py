@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from qsim_ozaki import jit
+from qsim_ozaki import cuda_kernels
 from qsim_ozaki.cuda_ozaki_pipeline import BARRIER_BYTES, SETS, Lanes, Pipeline, Wgmma, pipeline
 
 PARTS = ("residues", "products", "write_back")
@@ -107,7 +107,7 @@ def test_a_product_is_built_for_the_depth_it_has():
     assert held.blocks(8, 8, 132) == 8
     assert streamed.instance(16) == {"CLUSTER": "2", "STAGES": "4"}
     assert streamed.blocks(4096, 8, 133) == 132
-    compiled = [{**instance, "WHOLE": ""} for instance in jit.KERNELS["ozaki_held"].instances]
+    compiled = [{**instance, "WHOLE": ""} for instance in cuda_kernels.KERNELS["ozaki_held"].instances]
     assert compiled == [held.instance(depth) | {"WHOLE": ""} for depth in (1, 2, 4, 8)]  # what is tested is what runs
 
 

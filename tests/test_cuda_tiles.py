@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from qsim_ozaki import cuda_tiles, jit
+from qsim_ozaki import cuda_compiler, cuda_tiles, cuda_tuning, jit
 from qsim_ozaki.cuda_layout import Tile
 from qsim_ozaki.cuda_straight_program import NotStraightError
 from qsim_ozaki.errors import EngineError
@@ -36,7 +36,7 @@ def compiled(monkeypatch):
 
 def test_a_pass_is_compiled_behind_its_first_runs(compiled):
     gate = compiled.pop()
-    compiler = cuda_tiles.Compiler(90)
+    compiler = cuda_compiler.Compiler(90)
     assert compiler.function("pass", "double") is None
     assert compiler.function("pass", "double") is None
     gate.set()
@@ -47,44 +47,40 @@ def test_a_pass_is_compiled_behind_its_first_runs(compiled):
 
 @pytest.fixture
 def passes(monkeypatch):
-    """What passes run: names of launches, of which spelling a pass and packing it for the interpreter are two."""
+    """Names of what passes do: launches, generating the sources of a pass, packing it for the interpreter."""
     done = []
 
     def straight(tile, ops, num_qubits, precision, pairs):
-        done.append("spell")
+        done.append("generate")
         if ops == "nothing straight":
             raise NotStraightError
         return ["first", "second"][: len(ops)]
 
     class Part:
-        def __init__(self, engine, program, precision):
+        def __init__(self, launcher, compiler, program, precision):
             self.source = program
 
         def function(self):
             return self.source in ready and self.source
 
-        def launch(self, function, target):
+        def launch(self, function, state):
             done.append(function)
 
-    def interpreter(engine, program, precision):
+    def interpreter(launcher, program, precision):
         done.append("pack")
-        return lambda target: done.append("interpret")
+        return lambda state: done.append("interpret")
 
     ready = set()
     monkeypatch.setattr(cuda_tiles.cuda_straight, "straight", straight)
-    monkeypatch.setattr(cuda_tiles, "_Straight", Part)
+    monkeypatch.setattr(cuda_tiles, "_Specialised", Part)
     monkeypatch.setattr(cuda_tiles, "compile_tile", lambda *_: "program")
     monkeypatch.setattr(cuda_tiles, "_interpreter", interpreter)
 
     def runs(num_qubits, ops, count, now_ready=(), row=False):
         launch = cuda_tiles.tile_launch(
-            SimpleNamespace(
-                architecture=90, compiler=SimpleNamespace(function=lambda source, precision: source in ready)
-            ),
-            SimpleNamespace(precision="double", kernel_qubits=num_qubits),
-            Tile(tuple(range(12))),
-            ops,
-            row,
+            SimpleNamespace(architecture=90),
+            SimpleNamespace(function=lambda source, precision: source in ready),
+            cuda_tiles.PassWork(Tile(tuple(range(12))), ops, num_qubits, "double", row),
         )
         done.clear()
         ready.clear()
@@ -97,29 +93,45 @@ def passes(monkeypatch):
     return runs
 
 
-def test_a_large_pass_is_spelled_at_once_and_interpreted_until_all_of_it_is_compiled(passes):
-    large, both = cuda_tiles.ONCE_QUBITS, ("first", "second")
-    assert passes(large, "ab", 1, both) == ["spell", "first", "second"]
-    assert passes(large, "ab", 2, both) == ["spell", "pack", "interpret", "first", "second"]
-    assert passes(large, "ab", 2, ("first",)) == ["spell", "pack", "interpret", "interpret"]
-    assert passes(large, "nothing straight", 2, both) == ["spell", "pack", "interpret", "interpret"]
+def test_a_large_pass_is_generated_at_once_and_interpreted_until_all_of_it_is_compiled(passes):
+    large, both = cuda_tuning.ONCE_QUBITS, ("first", "second")
+    assert passes(large, "ab", 1, both) == ["generate", "first", "second"]
+    assert passes(large, "ab", 2, both) == ["generate", "pack", "interpret", "first", "second"]
+    assert passes(large, "ab", 2, ("first",)) == ["generate", "pack", "interpret", "interpret"]
+    assert passes(large, "nothing straight", 2, both) == ["generate", "pack", "interpret", "interpret"]
 
 
-def test_a_smaller_pass_is_spelled_when_it_repeats_and_a_small_one_never(passes):
-    interpreted = ["pack", *["interpret"] * cuda_tiles.REPEATS]
-    for width in (cuda_tiles.REPEAT_QUBITS, cuda_tiles.ONCE_QUBITS - 1):
-        assert passes(width, "a", cuda_tiles.REPEATS, ("first",)) == interpreted
-        assert passes(width, "a", cuda_tiles.REPEATS + 1, ("first",)) == [*interpreted, "spell", "first"]
-        assert passes(width, "a", cuda_tiles.REPEATS + 2) == [*interpreted, "spell", "interpret", "interpret"]
-    assert passes(cuda_tiles.REPEAT_QUBITS - 1, "a", cuda_tiles.REPEATS + 1, ("first",)) == [*interpreted, "interpret"]
+def test_a_smaller_pass_is_generated_when_it_repeats_and_a_small_one_never(passes):
+    interpreted = ["pack", *["interpret"] * cuda_tuning.RUNS_BEFORE_COMPILING]
+    for width in (cuda_tuning.REPEAT_QUBITS, cuda_tuning.ONCE_QUBITS - 1):
+        assert passes(width, "a", cuda_tuning.RUNS_BEFORE_COMPILING, ("first",)) == interpreted
+        assert passes(width, "a", cuda_tuning.RUNS_BEFORE_COMPILING + 1, ("first",)) == [
+            *interpreted,
+            "generate",
+            "first",
+        ]
+        assert passes(width, "a", cuda_tuning.RUNS_BEFORE_COMPILING + 2) == [
+            *interpreted,
+            "generate",
+            "interpret",
+            "interpret",
+        ]
+    assert passes(cuda_tuning.REPEAT_QUBITS - 1, "a", cuda_tuning.RUNS_BEFORE_COMPILING + 1, ("first",)) == [
+        *interpreted,
+        "interpret",
+    ]
 
 
-def test_a_pass_of_a_further_row_is_spelled_at_once_on_the_largest_states_alone(passes):
-    interpreted = ["pack", *["interpret"] * cuda_tiles.REPEATS]
-    assert passes(cuda_tiles.ROW_QUBITS, "a", 1, ("first",), row=True) == ["spell", "first"]
-    for width in (cuda_tiles.ROW_QUBITS - 1, cuda_tiles.REPEAT_QUBITS):
-        assert passes(width, "a", cuda_tiles.REPEATS + 1, ("first",), row=True) == [*interpreted, "spell", "first"]
-    assert passes(cuda_tiles.REPEAT_QUBITS - 1, "a", 9, ("first",), row=True) == ["pack", *["interpret"] * 9]
+def test_a_pass_of_a_further_row_is_generated_at_once_on_the_largest_states_alone(passes):
+    interpreted = ["pack", *["interpret"] * cuda_tuning.RUNS_BEFORE_COMPILING]
+    assert passes(cuda_tuning.ROW_QUBITS, "a", 1, ("first",), row=True) == ["generate", "first"]
+    for width in (cuda_tuning.ROW_QUBITS - 1, cuda_tuning.REPEAT_QUBITS):
+        assert passes(width, "a", cuda_tuning.RUNS_BEFORE_COMPILING + 1, ("first",), row=True) == [
+            *interpreted,
+            "generate",
+            "first",
+        ]
+    assert passes(cuda_tuning.REPEAT_QUBITS - 1, "a", 9, ("first",), row=True) == ["pack", *["interpret"] * 9]
 
 
 def rows_of(count):
@@ -127,26 +139,26 @@ def rows_of(count):
     return [OpList.of([Op(Kind.DIAGONAL, (q,), np.exp([0j, 1j + row])) for q in range(2)]) for row in range(count)]
 
 
-def test_a_pass_is_not_spelled_while_one_like_it_waits_for_the_compiler(passes, monkeypatch):
-    monkeypatch.setattr(cuda_tiles, "SPELLED", Kept(1 << 20, 9))
-    large, parts, rows = cuda_tiles.ONCE_QUBITS, ("first", "second"), rows_of(4)
-    assert passes(large, rows[0], 1, parts[:1]) == ["spell", "pack", "interpret"]
+def test_a_pass_is_not_generated_while_one_like_it_waits_for_the_compiler(passes, monkeypatch):
+    monkeypatch.setattr(cuda_tiles, "LAST_SOURCES", Kept(1 << 20, 9))
+    large, parts, rows = cuda_tuning.ONCE_QUBITS, ("first", "second"), rows_of(4)
+    assert passes(large, rows[0], 1, parts[:1]) == ["generate", "pack", "interpret"]
     assert passes(large, rows[1], 1, parts[:1]) == ["pack", "interpret"]
-    assert passes(large, rows[2], 2, parts) == ["pack", "interpret", "spell", *parts]
-    assert passes(large, rows[3], 1, parts) == ["spell", *parts]
+    assert passes(large, rows[2], 2, parts) == ["pack", "interpret", "generate", *parts]
+    assert passes(large, rows[3], 1, parts) == ["generate", *parts]
     other = OpList.of([*rows[3], Op(Kind.HADAMARD, (0,), EMPTY)])
-    assert passes(large, other, 1) == ["spell", "pack", "interpret"]
-    assert passes(large + 1, rows[3], 1) == ["spell", "pack", "interpret"]
+    assert passes(large, other, 1) == ["generate", "pack", "interpret"]
+    assert passes(large + 1, rows[3], 1) == ["generate", "pack", "interpret"]
 
 
 def test_what_is_on_disk_is_used_at_once(compiled):
     compiled.pop().set()
-    assert cuda_tiles.Compiler(90).function("on disk", "single") == (b"on disk", "tile_straight")
+    assert cuda_compiler.Compiler(90).function("on disk", "single") == (b"on disk", "tile_straight")
 
 
 def test_a_source_that_does_not_compile_leaves_the_interpreter(compiled):
     compiled.pop().set()
-    compiler = cuda_tiles.Compiler(90)
+    compiler = cuda_compiler.Compiler(90)
     for _ in range(3):
         assert compiler.function("wrong", "double") is None
         compiler.finish()
@@ -157,8 +169,8 @@ def test_a_source_that_does_not_compile_leaves_the_interpreter(compiled):
 
 def test_the_end_waits_for_what_is_being_compiled_alone(compiled, monkeypatch):
     gate = compiled.pop()
-    monkeypatch.setattr(cuda_tiles.os, "cpu_count", lambda: 2)
-    compiler = cuda_tiles.Compiler(90)
+    monkeypatch.setattr(cuda_compiler.os, "cpu_count", lambda: 2)
+    compiler = cuda_compiler.Compiler(90)
     for source in ("first", "second", "third"):
         compiler.function(source, "double")
     threading.Timer(0.2, gate.set).start()

@@ -103,8 +103,8 @@ def test_the_tf32_kernel_transforms(rng, parts):
     import kernels_host
 
     state = rng.normal(size=1 << 13) + 1j * rng.normal(size=1 << 13)
-    amps = kernels_host.Engine.cupy.asarray(state.astype(np.complex64))
-    cuda_hadamard.apply(kernels_host.Engine(), amps, parts)
+    amps = kernels_host.Launcher.cupy.asarray(state.astype(np.complex64))
+    cuda_hadamard.apply(kernels_host.Launcher(), amps, parts)
     expected = state.reshape((2,) * 13)
     for q in (q for part in parts for q in part):
         expected = np.moveaxis(np.tensordot(bench_hadamard.hadamard(1), expected, (1, 12 - q)), 0, 12 - q)

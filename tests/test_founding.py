@@ -16,18 +16,18 @@ NAMES = [form.name for form in FORMS]
 
 
 @pytest.fixture(scope="module", params=["host", pytest.param("gpu", marks=pytest.mark.cuda)])
-def engine(request):
+def launcher(request):
     """What launches the kernels: the host's emulation, and the GPU where there is one."""
     if request.param == "gpu":
         try:
-            return select("cuda")
+            return select("cuda").launcher
         except EngineError as error:
             pytest.skip(str(error))
     if straight_host.compiler() is None:
         pytest.skip("no C++ compiler")
     import kernels_host
 
-    return kernels_host.Engine()
+    return kernels_host.Launcher()
 
 
 @pytest.fixture(scope="module")
@@ -95,27 +95,27 @@ def test_what_may_wrap_is_refused():
 
 # layer 1: raw INT32 sums
 @pytest.mark.parametrize("form", FORMS, ids=NAMES)
-def test_sums_are_the_naive_ones(engine, operands, form):
+def test_sums_are_the_naive_ones(launcher, operands, form):
     left, right = planes_of(operands, form)
     for number, (product, found) in enumerate(founding.sums(left, right, form)):
         naive = left[product.left].astype(np.int32) @ right[product.right].T.astype(np.int32)
         assert np.array_equal(found, naive)
         if number in (0, len(form.products) // 2, len(form.products) - 1) and form.moduli:
-            assert np.array_equal(cuda_founding.multiply(engine, left, right, form, "sums", number), naive), number
-    assert np.array_equal(cuda_founding.naive_sums(engine, left[product.left], right[product.right]), naive)
+            assert np.array_equal(cuda_founding.multiply(launcher, left, right, form, "sums", number), naive), number
+    assert np.array_equal(cuda_founding.naive_sums(launcher, left[product.left], right[product.right]), naive)
 
 
-def test_sums_of_a_level_of_slices(engine, operands):
+def test_sums_of_a_level_of_slices(launcher, operands):
     form = founding.slices(5)
     left, right = planes_of(operands, form)
     both = list(founding.sums(left, right, form))
-    found = cuda_founding.multiply(engine, left, right, form, "sums", 5)  # the last product of level 2
+    found = cuda_founding.multiply(launcher, left, right, form, "sums", 5)  # the last product of level 2
     assert np.array_equal(found, sum(each for _, each in both[3:6]))
 
 
 # layer 2: residues
 @pytest.mark.parametrize("form", FORMS[:2], ids=NAMES[:2])
-def test_residues_of_sums(engine, operands, form):
+def test_residues_of_sums(launcher, operands, form):
     left, right = planes_of(operands, form)
     for number, (product, found) in enumerate(founding.sums(left, right, form)):
         modulus = form.moduli[product.modulus]
@@ -123,18 +123,18 @@ def test_residues_of_sums(engine, operands, form):
         if number % 9 == 0:
             expected = [[moduli.balanced(int(v), modulus) for v in row] for row in found[:20]]
             assert np.array_equal(residues[:20], expected)
-            assert np.array_equal(cuda_founding.multiply(engine, left, right, form, "residues", number), residues)
+            assert np.array_equal(cuda_founding.multiply(launcher, left, right, form, "residues", number), residues)
 
 
 # layer 3: the integers, negative ones too
-def test_the_integers_of_every_pass_are_exact(engine, operands):
+def test_the_integers_of_every_pass_are_exact(launcher, operands):
     form = founding.halves()
     left, right = planes_of(operands, form)
     for number, product in enumerate(form.products):
         if product.scale:
             exact = exact_integers(operands, form, product)
             assert exact.min() < 0 < exact.max()
-            assert np.array_equal(cuda_founding.multiply(engine, left, right, form, "integers", number), exact)
+            assert np.array_equal(cuda_founding.multiply(launcher, left, right, form, "integers", number), exact)
             wrapped = np.zeros(exact.shape, np.int64)
             for other, found in founding.sums(left, right, form):
                 if (other.left // 7, other.right // 7) == (product.left // 7, product.right // 7):
@@ -154,9 +154,9 @@ def test_the_largest_integers_of_the_largest_depth(rng):
 
 # layer 4: doubles
 @pytest.mark.parametrize("form", FORMS, ids=NAMES)
-def test_the_kernel_gives_the_bits_of_the_cpu(engine, operands, form):
+def test_the_kernel_gives_the_bits_of_the_cpu(launcher, operands, form):
     left, right = planes_of(operands, form)
-    assert np.array_equal(cuda_founding.multiply(engine, left, right, form), founding.multiply(left, right, form))
+    assert np.array_equal(cuda_founding.multiply(launcher, left, right, form), founding.multiply(left, right, form))
 
 
 @pytest.mark.parametrize(("form", "bits"), [(FORMS[0], 34), (FORMS[1], 30), (FORMS[2], 36), (founding.slices(7), 50)])

@@ -5,13 +5,13 @@ import re
 import conftest
 import pytest
 
-from qsim_ozaki import jit
+from qsim_ozaki import cuda_kernels, jit
 from qsim_ozaki.errors import EngineError
 
 pytestmark = pytest.mark.usefixtures("nvrtc")
 ROWS = [
     pytest.param(name, dict(instance), arch, id=f"{name}-{'-'.join(instance.values()) or 'plain'}-sm_{arch}")
-    for name, kernel in jit.KERNELS.items()
+    for name, kernel in cuda_kernels.KERNELS.items()
     for instance in kernel.instances
     for arch in kernel.architectures
 ]
@@ -29,15 +29,19 @@ def test_compiles_without_spills(name, instance, architecture):
 
 def test_what_gpu_tests_compile_first_is_in_the_table():
     names = {name for name, _ in conftest.kernels()}
-    assert {"ozaki_wgmma", "ozaki_finish", "dense_held", "dense_streamed", "tile_exec"} <= names <= set(jit.KERNELS)
+    assert (
+        {"ozaki_wgmma", "ozaki_finish", "dense_held", "dense_streamed", "tile_exec"}
+        <= names
+        <= set(cuda_kernels.KERNELS)
+    )
 
 
 def test_a_compile_error_shows_numbered_source(tmp_path, monkeypatch):
     (tmp_path / "collapse.cu").write_text("int a;\nnonsense here\n")
     monkeypatch.setattr(jit, "SOURCES", tmp_path)
-    monkeypatch.setitem(jit.KERNELS, "collapse", jit.Kernel("collapse.cu", "collapse"))
+    monkeypatch.setitem(cuda_kernels.KERNELS, "collapse", cuda_kernels.Kernel("collapse.cu", "collapse"))
     with pytest.raises(EngineError, match=r"(?s)collapse.cu does not compile.*2 nonsense here"):
-        jit.compile_kernel("collapse", jit.DOUBLE, 90)
+        jit.compile_kernel("collapse", cuda_kernels.DOUBLE, 90)
 
 
 def test_an_edited_header_changes_the_cache_key(tmp_path, monkeypatch):

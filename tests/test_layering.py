@@ -26,8 +26,8 @@ RULES = {
         {"numpy"},
     ),
     "bench_gemm": (
-        {"bench_blocks", "cpu_calibrate", "cuda_ozaki", "cuda_ozaki_pipeline", "experiment", "founding", "moduli"}
-        | {"errors", "_cpu"},
+        {"_cpu", "bench_blocks", "cpu_calibrate", "cuda_ozaki_pipeline", "cuda_tuning", "engine"}
+        | {"errors", "experiment", "founding", "moduli"},
         {"numpy"},
     ),
     "bench_blocks": (
@@ -56,8 +56,8 @@ RULES = {
         {"numpy"},
     ),
     "bench_cuda_row": (
-        {"bench_custatevec", "bench_gpu", "bench_record", "bench_worker", "circuits", "lower", "plan", "fuse"}
-        | {"cuda_calibrate", "op_list", "ops"},
+        {"bench_custatevec", "bench_gpu", "bench_record", "bench_worker", "circuits", "cuda"}
+        | {"cuda_calibrate", "cuda_state", "fuse", "lower", "op_list", "ops", "plan"},
         set(),
     ),
     "bench_custatevec": ({"ops"}, {"numpy"}),  # cuquantum by name, when asked for
@@ -191,7 +191,7 @@ RULES = {
         },
         {"numpy", "cupy"},
     ),
-    "cuda_stack": ({"engine", "ops", "_cpu"}, {"numpy"}),
+    "cuda_stack": ({"_cpu", "cuda_records", "engine", "op_list", "ops"}, {"numpy"}),
     "cuda_calibrate": (
         {"calibrate_ops", "cuda_layout", "cuda_ozaki", "cuda_ozaki_pipeline", "cuda_ozaki_tables", "cuda_tiles"}
         | {"device", "jit", "ops", "steps", "work"},
@@ -199,51 +199,60 @@ RULES = {
     ),
     "calibrate_ops": ({"ops"}, {"numpy"}),
     "cuda_ozaki": (
-        {"cuda_graph", "cuda_ozaki_pipeline", "cuda_ozaki_tables", "cuda_dense", "ozaki", "ops", "errors"},
+        {"cuda_graph", "cuda_ozaki_pipeline", "cuda_ozaki_tables", "cuda_records", "cuda_tuning"}
+        | {"errors", "launcher", "ops", "ozaki"},
         {"numpy"},
     ),
     "cuda_graph": (set(), set()),
-    "cuda_ozaki_pipeline": (set(), set()),
-    "cuda_ozaki_tables": ({"cuda_dense", "ozaki", "moduli", "ops"}, {"numpy"}),
-    "cuda_hadamard": ({"cuda_dense"}, {"numpy"}),
-    "cuda_founding": ({"cuda_ozaki", "cuda_ozaki_tables", "founding"}, {"numpy"}),
+    "cuda_ozaki_pipeline": ({"cuda_tuning"}, set()),
+    "cuda_ozaki_tables": ({"cuda_records", "moduli", "ozaki"}, {"numpy"}),
+    "cuda_hadamard": ({"cuda_records", "launcher", "op_list"}, {"numpy"}),
+    "cuda_founding": ({"cuda_ozaki", "cuda_ozaki_tables", "founding", "launcher"}, {"numpy"}),
     "founding": ({"moduli", "_cpu"}, {"numpy"}),
-    "cuda_measure": ({"cuda_dense", "jit"}, {"numpy"}),
-    "cuda_pauli": ({"jit"}, {"numpy"}),
-    "cuda_product": ({"cuda_dense", "cuda_layout", "ops", "errors"}, {"numpy"}),
-    "cuda_dense": ({"cuda_program", "jit", "ops"}, {"numpy"}),
+    "cuda_measure": ({"cuda_kernels", "cuda_records", "cuda_state", "launcher", "op_list"}, {"numpy"}),
+    "cuda_pauli": ({"cuda_kernels", "cuda_state", "launcher"}, {"numpy"}),
+    "cuda_product": (
+        {"cuda_kernels", "cuda_records", "cuda_shapes", "cuda_state", "cuda_tuning", "errors", "launcher"} | {"ops"},
+        {"numpy"},
+    ),
+    "cuda_dense": ({"cuda_kernels", "cuda_records", "ops"}, {"numpy"}),
     "cuda_tiles": (
-        {"cuda_straight", "cuda_straight_program", "cuda_program", "cuda_layout", "cuda_lower", "cuda_dense"}
-        | {"jit", "kept", "op_list", "ops", "errors"},
+        {"cuda_compiler", "cuda_kernels", "cuda_layout", "cuda_program", "cuda_records", "cuda_shapes"}
+        | {"cuda_state", "cuda_straight", "cuda_straight_program", "cuda_tuning", "kept", "launcher"}
+        | {"op_list", "ops"},
         {"numpy"},
     ),
     "cuda_straight": (
-        {"cuda_writer", "cuda_straight_program", "cuda_layout", "cuda_schedule", "cuda_work", "cuda_pairs"}
-        | {"cuda_dense", "cuda_lower", "ops"},
+        {"cuda_layout", "cuda_lower", "cuda_pairs", "cuda_records", "cuda_schedule", "cuda_shapes"}
+        | {"cuda_straight_program", "cuda_tuning", "cuda_work", "cuda_writer", "op_list", "ops"},
         {"numpy"},
     ),
     "cuda_writer": (
-        {"cuda_cores", "cuda_outer", "cuda_operands", "cuda_source", "cuda_straight_program", "cuda_phases"}
-        | {"cuda_program", "cuda_layout", "cuda_schedule", "cuda_work", "cuda_pairs", "cuda_lower", "ops"},
+        {"cuda_cores", "cuda_layout", "cuda_lower", "cuda_operands", "cuda_outer", "cuda_pairs"}
+        | {"cuda_phases", "cuda_records", "cuda_schedule", "cuda_shapes", "cuda_source"}
+        | {"cuda_straight_program", "cuda_work", "op_list", "ops"},
         {"numpy"},
     ),
     "cuda_outer": (
-        {"cuda_operands", "cuda_straight_program", "cuda_phases", "cuda_layout", "cuda_schedule", "cuda_lower"},
+        {"cuda_layout", "cuda_lower", "cuda_operands", "cuda_schedule", "cuda_straight_program"} | {"op_list"},
         {"numpy"},
     ),
     "cuda_operands": ({"ops"}, {"numpy"}),
     "cuda_straight_program": (set(), {"numpy"}),
-    "cuda_cores": ({"cuda_program", "cuda_work", "cuda_pairs", "cuda_lower", "ops"}, {"numpy"}),
-    "cuda_source": ({"cuda_layout", "cuda_schedule", "cuda_lower"}, set()),
-    "cuda_phases": ({"cuda_program", "cuda_lower", "ops"}, {"numpy"}),
-    "cuda_program": ({"cuda_layout", "cuda_schedule", "cuda_work", "cuda_lower", "ops", "errors"}, {"numpy"}),
-    "cuda_layout": ({"cuda_schedule", "cuda_work", "cuda_lower"}, {"numpy"}),
-    "cuda_schedule": ({"cuda_search", "cuda_work", "cuda_pairs", "cuda_lower"}, set()),
-    "cuda_work": ({"cuda_pairs", "cuda_lower"}, set()),
-    "cuda_search": ({"cuda_energy", "cuda_lower", "kept", "_cpu"}, set()),
-    "cuda_energy": ({"cuda_lower", "_cpu"}, set()),
-    "cuda_pairs": ({"cuda_lower", "ops"}, {"numpy"}),
-    "cuda_lower": ({"op_list", "ops", "_cpu"}, {"numpy"}),
+    "cuda_cores": ({"cuda_lower", "cuda_pairs", "cuda_work", "ops"}, {"numpy"}),
+    "cuda_source": ({"cuda_layout", "cuda_lower", "cuda_schedule", "cuda_shapes"}, set()),
+    "cuda_phases": ({"cuda_lower", "ops"}, {"numpy"}),
+    "cuda_program": (
+        {"cuda_layout", "cuda_lower", "cuda_records", "cuda_schedule", "cuda_shapes", "cuda_work"} | {"op_list", "ops"},
+        {"numpy"},
+    ),
+    "cuda_layout": ({"cuda_lower", "cuda_schedule", "cuda_shapes", "cuda_work", "op_list"}, {"numpy"}),
+    "cuda_schedule": ({"cuda_lower", "cuda_pairs", "cuda_search", "cuda_work", "op_list"}, set()),
+    "cuda_work": ({"cuda_lower", "cuda_pairs", "op_list"}, set()),
+    "cuda_search": ({"_cpu", "cuda_energy", "cuda_lower", "cuda_tuning", "kept"}, set()),
+    "cuda_energy": ({"_cpu", "cuda_lower", "cuda_tuning"}, set()),
+    "cuda_pairs": ({"cuda_lower", "cuda_records", "op_list", "ops"}, {"numpy"}),
+    "cuda_lower": ({"_cpu", "cuda_records", "op_list", "ops"}, {"numpy"}),
     "ozaki": ({"jit", "moduli", "errors"}, {"numpy", "cupy"}),
     "jit": ({"kernels", "errors"}, {"cupy", "platformdirs"}),
     "cost_blocks": ({"cost", "op_list", "ops", "device", "footprint", "steps", "work"}, set()),

@@ -11,7 +11,8 @@ from reference import apply_op
 
 import qsim_ozaki._cpu as _cpu
 from qsim_ozaki import cuda_ozaki, moduli
-from qsim_ozaki.cuda_ozaki_pipeline import FINISHED, Pipeline, pipeline
+from qsim_ozaki.cuda_ozaki_pipeline import Pipeline, pipeline
+from qsim_ozaki.cuda_tuning import FINISHED
 from qsim_ozaki.ops import Kind, Op
 
 pytestmark = pytest.mark.skipif(straight_host.compiler() is None, reason="no C++ compiler")
@@ -23,7 +24,7 @@ ORDERS = (0, 16, 8)
 def host():
     import kernels_host
 
-    return kernels_host.Engine()
+    return kernels_host.Launcher()
 
 
 def block_on(host, rng, targets, whole, fixed=None, count=COUNT):
@@ -197,7 +198,7 @@ def runs_of(host, block, amps, start, count, real="double"):
 
 
 def test_a_block_that_runs_again_on_a_state_is_one_launch(host, rng, monkeypatch):
-    monkeypatch.setattr("qsim_ozaki.cuda_graph.KEPT", 2)
+    monkeypatch.setattr("qsim_ozaki.cuda_graph.MAX_GRAPHS", 2)
     matrix, block = block_on(host, rng, (6, 0, 1, 9, 3, 10, 4), 16)
     start = random_state(rng, 12)
     amps, other = (host.cupy.asarray(start.copy()) for _ in range(2))

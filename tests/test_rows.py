@@ -115,10 +115,10 @@ def values_of_rows(count, rng):
 def test_rows_are_planned_and_packed_as_if_each_were_alone(rng, monkeypatch, name, options):
     rows, patterns, kept = Rows(CIRCUITS[name]()), Patterns(), Kept(1 << 24, 4096)
     for values in values_of_rows(rows.count, rng):
-        monkeypatch.setattr(cuda_search, "FOUND", kept)
+        monkeypatch.setattr(cuda_search, "SEARCHES", kept)
         later = rows.plan(patterns, values, options)
         programs = packed(later, options.precision)
-        monkeypatch.setattr(cuda_search, "FOUND", Kept(0, 0))
+        monkeypatch.setattr(cuda_search, "SEARCHES", Kept(0, 0))
         alone = rows.plan(None, values, options)
         assert told(later) == told(alone), values
         assert programs == packed(alone, options.precision), values
@@ -140,7 +140,7 @@ def test_what_usual_angles_differ_in_is_no_structure(rng, monkeypatch, name, dev
     decide, search = plan_pattern.decide, cuda_search._search
     monkeypatch.setattr(plan_pattern, "decide", lambda task: decided.append(task) or decide(task))
     monkeypatch.setattr(cuda_search, "_search", lambda *asked: searched.append(asked) or search(*asked))
-    monkeypatch.setattr(cuda_search, "FOUND", Kept(1 << 24, 4096))
+    monkeypatch.setattr(cuda_search, "SEARCHES", Kept(1 << 24, 4096))
     for number, values in enumerate(rng.uniform(-7, 7, (6, rows.count))):
         made = rows.plan(patterns, values, device=device)
         if device is H200:
@@ -172,7 +172,7 @@ def test_another_memory_is_told():
 
 
 def test_rows_may_be_planned_on_threads(rng, monkeypatch):
-    monkeypatch.setattr(cuda_search, "FOUND", Kept(1 << 16, 5))
+    monkeypatch.setattr(cuda_search, "SEARCHES", Kept(1 << 16, 5))
     every = {name: Rows(CIRCUITS[name]()) for name in ("efficient_su2", "trotter")}
     asked = [(name, rng.uniform(-7, 7, rows.count)) for name, rows in every.items() for _ in range(8)]
     expected = [(told(made), packed(made, "double")) for made in (every[name].plan(None, v) for name, v in asked)]

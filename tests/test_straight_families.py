@@ -3,7 +3,7 @@
 import pytest
 from devices import H200
 
-from qsim_ozaki import cuda_straight, jit
+from qsim_ozaki import cuda_kernels, cuda_straight, jit
 from qsim_ozaki.circuits import FAMILIES, build
 from qsim_ozaki.cuda_layout import Tile
 from qsim_ozaki.cuda_straight_program import NotStraightError
@@ -44,6 +44,6 @@ def test_the_heaviest_kernel_compiles_without_spills(name, precision, architectu
     if program is None:
         assert name in {"grover", "bernstein_vazirani", "hadamard"}, f"{name} has no straight-line kernel"
         return
-    options = jit.options(jit.STRAIGHT, cuda_straight.instance(architecture, precision), architecture)
+    options = jit.nvrtc_options(cuda_kernels.STRAIGHT, cuda_straight.instance(architecture, precision), architecture)
     log = jit.compile_generated(program.source, options).log
     assert jit.spilled_bytes(log) == 0, log

@@ -11,10 +11,10 @@ from qiskit.circuit.library import QFTGate
 from qiskit.quantum_info import SparsePauliOp, Statevector
 from random_circuits import random_circuit
 
-from qsim_ozaki import OzakiBackend, cuda, jit, save_expectation_value, save_statevector
-from qsim_ozaki.cuda import CudaEngine
+from qsim_ozaki import OzakiBackend, cuda, cuda_kernels, jit, save_expectation_value, save_statevector
 from qsim_ozaki.engine import StackWork, select
 from qsim_ozaki.errors import CapacityError, EngineError
+from qsim_ozaki.launcher import Launcher
 from qsim_ozaki.ops import EMPTY, Kind, Op
 
 LARGEST_GRID = (1 << 31) - 1  # blocks in x, CUDA C++ Programming Guide, compute capabilities
@@ -77,7 +77,7 @@ def test_t60_code_of_another_architecture_is_never_run(monkeypatch):
         jit.function(b"elf", "collapse")
     jit.load.cache_clear()
     with pytest.raises(EngineError, match=r"compute capability 7\.5 is not supported"):
-        jit.load("collapse", tuple(jit.DOUBLE.items()), 0)
+        jit.load("collapse", tuple(cuda_kernels.DOUBLE.items()), 0)
 
 
 def test_a_loaded_function_may_have_all_shared_memory(monkeypatch):
@@ -127,7 +127,7 @@ def test_t58_the_drivers_own_error_is_told(monkeypatch):
 @pytest.mark.parametrize("blocks", [0, 1, LARGEST_GRID, 1 << 31, 1 << 40])
 def test_t55_a_grid_is_never_larger_than_a_launch_allows(blocks):
     launched = []
-    CudaEngine.launch_function(None, lambda *args, **_: launched.append(args), blocks, 256, ())
+    Launcher.launch_function(None, lambda *args, **_: launched.append(args), blocks, 256, ())
     ((grid, threads, _),) = launched
     assert grid == (min(max(blocks, 1), LARGEST_GRID),)
     assert threads == (256,)
