@@ -10,6 +10,7 @@ import inspect
 import re
 import sys
 import typing
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,12 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
     Raises:
         KeyError: a marker has no function.
     """
-    return MARKER.sub(lambda marker: MARKERS[marker[1]](*filter(None, [marker[2]])), markdown)
+
+    def replacement(marker: re.Match[str]) -> str:
+        function, argument = MARKERS[marker[1]], marker[2]
+        return function(argument) if argument else function()
+
+    return MARKER.sub(replacement, markdown)
 
 
 def options_table() -> str:
@@ -100,7 +106,7 @@ def changelog() -> str:
     return (ROOT / "CHANGELOG.md").read_text(encoding="utf-8").partition("\n")[2]
 
 
-MARKERS = {
+MARKERS: dict[str, Callable[..., str]] = {
     "options": options_table,
     "command_line": command_line,
     "families": families_table,

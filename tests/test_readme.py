@@ -3,6 +3,7 @@
 A block that cannot run here says so where readers see it, in its title: "Not run by the tests: why".
 """
 
+import importlib.util
 import json
 import re
 import shlex
@@ -15,7 +16,9 @@ from qiskit import QuantumCircuit, qpy
 from qiskit.circuit import Parameter
 
 import qsim_ozaki
+from qsim_ozaki import OzakiBackend, errors
 from qsim_ozaki.bench_record import Report
+from qsim_ozaki.circuits import FAMILIES
 from qsim_ozaki.cli import main
 
 ROOT = next(folder for folder in Path(__file__).parents if (folder / "README.md").is_file())
@@ -153,10 +156,32 @@ def test_the_numbers_of_the_readme_are_those_of_the_records():
     assert [claim for claim in claims if claim not in text] == []
 
 
-def test_every_public_name_is_in_the_reference():
+def test_every_public_name_and_error_is_in_the_reference():
     text = "\n".join(page.read_text() for page in (ROOT / "docs" / "reference").glob("*.md"))
-    documented = re.findall(r"^::: qsim_ozaki\.(\w+)$", text, re.MULTILINE)
-    assert sorted(name for name in documented if name != "errors") == sorted(qsim_ozaki.__all__)
+    documented = re.findall(r"^::: qsim_ozaki\.([\w.]+)$", text, re.MULTILINE)
+    raised = [f"errors.{name}" for name, value in vars(errors).items() if isinstance(value, type)]
+    assert sorted(documented) == sorted([*qsim_ozaki.__all__, *raised])
+
+
+@pytest.fixture(scope="module")
+def hooks():
+    """The functions by which MkDocs writes tables into pages."""
+    spec = importlib.util.spec_from_file_location("docs_hooks", ROOT / "docs" / "hooks.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_tables_of_the_site_hold_every_option_command_and_family(hooks):
+    pages = {page.name: hooks.on_page_markdown(page.read_text()) for page in PAGES[1:]}
+    assert [name for name, text in pages.items() if "{{" in text] == []
+    assert re.findall(r"^\| `(\w+)` \| `", pages["options.md"], re.MULTILINE) == list(OzakiBackend().options)
+    assert re.findall(r"^\| `(\w+)` \| \d", pages["circuits.md"], re.MULTILINE) == list(FAMILIES)
+    listed = re.findall(r"^## `qsim-ozaki (\w+)`$", pages["command_line.md"], re.MULTILINE)
+    assert listed == ["run", "plan", "compare", "batch", "doctor", "bench"]
+    plan = type(OzakiBackend().plan(QuantumCircuit(1)))
+    assert f"::: {plan.__module__}.{plan.__name__}" in pages["results.md"]
+    assert pages["changelog.md"].endswith((ROOT / "CHANGELOG.md").read_text().partition("\n")[2] + "\n")
 
 
 def test_extras_that_pages_name_exist():
