@@ -48,7 +48,7 @@ def options_table() -> str:
     from qsim_ozaki import OzakiBackend
 
     options = sys.modules[type(OzakiBackend._default_options()).__module__].OPTIONS
-    meanings = dict(OPTION.findall(inspect.getdoc(OzakiBackend)))
+    meanings = dict(OPTION.findall(inspect.getdoc(OzakiBackend) or ""))
     if meanings.keys() != options.keys():
         raise ValueError(f"options {set(meanings) ^ set(options)} are not in both the table and the docstring")
     lines = ["| option | default | meaning |", "| --- | --- | --- |"]
@@ -82,7 +82,7 @@ def families_table() -> str:
     lines = ["| family | least width | circuit | source |", "| --- | --- | --- | --- |"]
     for name, family in FAMILIES.items():
         function = getattr(import_module(f"qsim_ozaki.circuits.{family.function}"), family.function)
-        source = inspect.getdoc(function).partition("Source:")[2].split("\n\n")[0]
+        source = (inspect.getdoc(function) or "").partition("Source:")[2].split("\n\n")[0]
         source = " ".join(source.split()).replace("|", r"\|")
         lines.append(f"| `{name}` | {family.min_qubits} | {family.about} | {_code(source)} |")
     return "\n".join(lines)
