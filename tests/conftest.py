@@ -15,7 +15,17 @@ from qsim_ozaki.engine import ENGINES, select
 from qsim_ozaki.errors import EngineError
 
 OPTIONAL = {"cuda"}  # engines that need hardware; any other that is not available is a failure
+MOST_WORKERS = 16  # by default, for each has a state of its own, and on a GPU a context
 ROWS = [pytest.param(name, marks=[pytest.mark.cuda] if name == "cuda" else []) for name in ENGINES]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config):
+    """Workers on all cores where the command line has no ``-n``; pytest without xdist runs as ever."""
+    if "PYTEST_XDIST_WORKER" in os.environ or getattr(config.option, "numprocesses", 0) is not None:
+        return
+    config.option.numprocesses = "auto"
+    config.option.maxprocesses = config.option.maxprocesses or MOST_WORKERS
 
 
 def pytest_configure(config):
