@@ -101,7 +101,7 @@ LONG_MODULI = 9  # up to which workspaces of twice the chunk take little more th
 
 
 def pipeline(row_bits: int, num_moduli: int) -> Pipeline:
-    """What is fastest for a matrix on ``row_bits`` qubits, at least 7; ``benchmarks/h200_blocks.md`` has the times."""
+    """The fastest pipeline for a matrix on ``row_bits`` qubits, at least 7 (times: docs/benchmarks/h200_blocks.md)."""
     amps = 1 << 25 if num_moduli <= LONG_MODULI else 1 << 24
     if row_bits == MOST_HELD and num_moduli > LONG_MODULI:
         return Pipeline(0, 2, amps, wgmma=Wgmma.HELD)

@@ -46,7 +46,7 @@ def commands():
 def test_the_commands_of_the_readme_run(line, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "FILE.qasm").write_text((ROOT / "examples" / "phase_estimation.qasm").read_text())
-    (tmp_path / "bench.json").write_text((ROOT / "benchmarks" / "cpu22.json").read_text())
+    (tmp_path / "bench.json").write_text((ROOT / "benchmarks" / "records" / "cpu22.json").read_text())
     circuit = QuantumCircuit(1)
     circuit.ry(Parameter("theta"), 0)
     with (tmp_path / "FILE.qpy").open("wb") as file:
