@@ -105,7 +105,7 @@ MOST_HELD = 10  # qubits of the largest matrix that is held: K = 1024
 
 
 def pipeline(row_bits: int, num_moduli: int) -> Pipeline:
-    """The fastest way for a matrix on ``row_bits`` qubits, at least 7; ``benchmarks/h200_blocks.md`` has the times."""
+    """The fastest pipeline for a matrix on ``row_bits`` qubits, at least 7 (times: docs/benchmarks/h200_blocks.md)."""
     amps = LONG_CHUNK_AMPS if num_moduli <= LONG_MODULI else CHUNK_AMPS
     if row_bits == MOST_HELD and num_moduli > LONG_MODULI:
         return Pipeline(0, 2, amps, wgmma=Wgmma.HELD)

@@ -31,7 +31,8 @@ SECONDS_PER_OP = 2e-6  # of planning once more (EPYC 9004, 2026-11)
 QUICK = 0.2  # effort of searches for passes that other ways to begin are compared with
 THOROUGH = 2.0  # the same for the way that is taken: what it finds pays in the second run at the latest
 SEARCH_GAIN = 0.05  # share of a run's time that fewer passes save, where a longer search finds them
-NEAR = 1.02  # predictions as near as that cannot tell plans apart, passes can (benchmarks/h200_passes.md: each costs)
+# Predictions as near as this cannot tell plans apart, passes can: each costs (docs/internals/what_bounds_a_pass.md).
+NEAR = 1.02
 MAX_QUBITS = 62  # a mask of qubits is one machine word; no memory holds so wide a state
 
 

@@ -1,4 +1,4 @@
-"""Devices that no machine has to be: records of `benchmarks/devices.json`."""
+"""Devices that no machine has to be: records of `tests/support/devices.json`."""
 
 import json
 from dataclasses import replace
@@ -6,7 +6,7 @@ from pathlib import Path
 
 from qsim_ozaki.device import Device
 
-RECORDS = json.loads((Path(__file__).parents[1] / "benchmarks" / "devices.json").read_text())
+RECORDS = json.loads((Path(__file__).parents[1] / "tests" / "support" / "devices.json").read_text())
 
 
 DEVICE, H200 = (Device.from_record(RECORDS[name]) for name in ("made up", "NVIDIA H200"))

@@ -174,14 +174,15 @@ def test_a_report_is_read_back_as_it_was(report, made_up, tmp_path):
 
 def test_recorded_times_are_shown_without_a_run(capsys, tmp_path, monkeypatch):
     monkeypatch.setattr("qsim_ozaki.bench.measure", None)
-    records = Path(__file__).parents[1] / "benchmarks"
+    root = Path(__file__).parents[1]
+    records = root / "benchmarks" / "records"
     out = {kind: tmp_path / kind for kind in ("json", "markdown")}
     with pytest.raises(SystemExit) as stop:
         cli.main(["bench", f"--from={records / 'cpu22.json'}", *(f"--{kind}={file}" for kind, file in out.items())])
     assert not stop.value.code
     assert re.search(r"qft +│ +22 │ double", capsys.readouterr().out)
     assert out["json"].read_text() == (records / "cpu22.json").read_text()
-    assert out["markdown"].read_text() == (records / "cpu22.md").read_text()
+    assert out["markdown"].read_text() == (root / "docs" / "benchmarks" / "cpu22.md").read_text()
 
 
 @pytest.mark.parametrize(

@@ -119,8 +119,8 @@ def test_blocks_follow_their_measured_times():
 
 
 def test_an_h200_takes_the_faster_arithmetic_at_every_measured_size():
-    """Times of `cuda_ozaki_session.py`, part auto, and the device beside them."""
-    rows = json.loads((Path(__file__).parents[1] / "benchmarks" / "auto_h200.json").read_text())["rows"]
+    """Times of `emulated_session.py`, part auto, and the device beside them."""
+    rows = json.loads((Path(__file__).parents[1] / "benchmarks" / "records" / "auto_h200.json").read_text())["rows"]
     device = Device.from_record(next(row["device"] for row in rows if "device" in row))
     compared = 0
     for row in rows:

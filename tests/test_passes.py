@@ -179,7 +179,7 @@ def test_a_longer_search_finds_the_fewest_passes_of_small_circuits_or_one_more(r
     [("quantum_volume", 18), ("supremacy_grid", 8), ("qaoa", 7), ("random_u_cz", 8), ("trotter_ising", 5)],
 )
 def test_30_qubits_on_an_h200_take_few_passes(family, most):
-    """Annealing of whole plans for half a minute finds 15, 7, 6, 8 and 5, in this order (benchmarks/h200_passes.md)."""
+    """Annealing of whole plans for half a minute finds 15, 7, 6, 8 and 5 (docs/internals/what_bounds_a_pass.md)."""
     for seed in (1, 7):
         (ops,) = lower(build(family, 30, seed)).body
         assert len(plan(ops, 30, H200, PlanOptions()).steps) <= most

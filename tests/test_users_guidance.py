@@ -21,7 +21,7 @@ SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
 
 
 def recorded(name):
-    record = json.loads((ROOT / "benchmarks" / f"{name}.json").read_text())
+    record = json.loads((ROOT / "benchmarks" / "records" / f"{name}.json").read_text())
     return record, Device.from_record(record["ceilings"])
 
 

@@ -1,6 +1,6 @@
 """Compares the CUDA engine with the CPU engine on random circuits in complex128, each as its engine plans it.
 
-usage: cuda_random.py [COUNT [MAX_QUBITS [SECONDS]]]
+usage: random_circuits.py [COUNT [MAX_QUBITS [SECONDS]]]
 Most circuits have 10 to 20 qubits, every 25th MAX_QUBITS or up to 2 fewer. Every sixth runs as straight-line kernels,
 compiled while others run; the rest as the engine chooses. Every fourth starts from |0...0>, on memory full of an
 earlier state's numbers; the others from a random state. Prints how far it is, the worst distance ||cuda - cpu|| and
@@ -13,12 +13,11 @@ import time
 from dataclasses import dataclass
 
 import numpy as np
+from random_gates import gate
 
 from qsim_ozaki import cuda, cuda_tiles
 from qsim_ozaki.bench_gpu import distance, fill, run_steps
-from qsim_ozaki.calibrate_ops import random_unitary
 from qsim_ozaki.engine import select
-from qsim_ozaki.ops import EMPTY, Kind, Op
 from qsim_ozaki.plan import Plan, PlanOptions, plan
 
 LIMIT = 1e-12
@@ -34,28 +33,6 @@ class Circuit:
     straight: bool
     on_gpu: Plan
     on_cpu: Plan
-
-
-def gate(rng, n, kinds):
-    """One random op of the first ``kinds`` kinds: 5 of them have straight-line kernels."""
-    kind = rng.integers(kinds)
-    qubits = [int(q) for q in rng.permutation(n)[:5]]
-    if kind == 0:
-        return Op(Kind.HADAMARD, tuple(qubits[: rng.integers(1, 4)]), EMPTY)
-    if kind == 1:
-        return Op(Kind.UNITARY, (qubits[0],), random_unitary(rng, 2), tuple(qubits[1 : 1 + rng.integers(3)]), 0)
-    if kind == 2:
-        return Op(Kind.UNITARY, tuple(qubits[:2]), random_unitary(rng, 4))
-    if kind == 3:
-        k = int(rng.integers(1, 4))
-        return Op(Kind.DIAGONAL, tuple(qubits[:k]), np.exp(1j * rng.uniform(0, 2 * np.pi, 1 << k)))
-    if kind == 4:
-        return Op(Kind.PERMUTATION, (qubits[0],), np.ones(2, complex), (qubits[1],), 1, np.array([1, 0]))
-    if kind == 5:
-        k = int(rng.integers(2, 4))
-        return Op(Kind.PERMUTATION, tuple(qubits[:k]), np.ones(1 << k, complex), permutation=rng.permutation(1 << k))
-    k = int(rng.integers(3, 6))
-    return Op(Kind.UNITARY, tuple(qubits[:k]), random_unitary(rng, 1 << k))
 
 
 def draw(number, widest, devices):

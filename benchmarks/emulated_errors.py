@@ -1,6 +1,6 @@
 """Errors of emulated FP64 beside native FP64's, against extended precision, for every size of matrix up to 2^12.
 
-usage: parity.py OUT.json [LARGEST]
+usage: emulated_errors.py OUT.json [LARGEST]
 
 Haar-random, Fourier and Hadamard matrices; columns that are random, that spread over 1e-300 to 1 (1e-30 in complex64),
 and that are rows of the matrix, so that sums are the largest there are. Each row has the largest error of 16 columns

@@ -1,6 +1,6 @@
 """Plans the benchmark circuits and writes their steps to a file, so that a GPU machine without Qiskit can run them.
 
-usage: cuda_plans.py OUT.pkl [N ...]
+usage: pack_plans.py OUT.pkl [N ...]
 """
 
 import json
@@ -15,7 +15,8 @@ from qsim_ozaki.lower import lower
 from qsim_ozaki.plan import PlanOptions, plan
 
 # Rates as `qsim_ozaki.cuda_calibrate` measures them; memory is what a fresh card has free.
-H200 = Device.from_record(json.loads((Path(__file__).parent / "devices.json").read_text())["NVIDIA H200"])
+DEVICES = Path(__file__).resolve().parents[2] / "tests" / "support" / "devices.json"
+H200 = Device.from_record(json.loads(DEVICES.read_text())["NVIDIA H200"])
 
 
 # names of the records kept so far, and the families of `qsim_ozaki.circuits`

@@ -1,6 +1,6 @@
 """Energy and rate of single activities of a GPU: what a tile pass is made of, one kernel each.
 
-usage: cuda_energy.py [SECONDS]   (of each activity, 2 if not given)
+usage: energy.py [SECONDS]   (of each activity, 2 if not given)
 
 Energy is NVML's counter over runs one after another, less what the idle card takes; the clock is that of the last run.
 The counter is coarse: half a second is too short to tell activities apart that differ by a third.

@@ -1,10 +1,10 @@
-"""An emulated block's own way beside one stream, bit for bit: a part of cuda_ozaki_session.py."""
+"""An emulated block's own way beside one stream, bit for bit: a part of emulated_session.py."""
 
 from dataclasses import replace
 from functools import partial
 
 import numpy as np
-from cuda_ozaki_inputs import BITS_34, PARITY, build_all, haar_on, random_amps
+from emulated_inputs import BITS_34, PARITY, build_all, haar_on, random_amps
 
 from qsim_ozaki.bench_blocks import timer
 from qsim_ozaki.cuda_kernels import DOUBLE

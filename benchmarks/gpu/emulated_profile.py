@@ -1,9 +1,9 @@
-"""Nsight Compute's figures of the emulated block's kernels: a part of cuda_ozaki_session.py."""
+"""Nsight Compute's figures of the emulated block's kernels: a part of emulated_session.py."""
 
 import csv
 import subprocess
 
-from cuda_ozaki_inputs import COUNTS, haar_on, random_amps
+from emulated_inputs import COUNTS, haar_on, random_amps
 
 from qsim_ozaki.cuda_kernels import DOUBLE
 from qsim_ozaki.cuda_ozaki import EmulatedBlock

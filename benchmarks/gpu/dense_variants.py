@@ -1,10 +1,10 @@
 """Times dense blocks on one GPU under several layouts of the kernel and sizes of a library product's parts.
 
-usage: cuda_dense_variants.py OUT.json [NUM_QUBITS [K ...]]   (28 qubits and k from 3 to 10 if not given; complex128,
+usage: dense_variants.py OUT.json [NUM_QUBITS [K ...]]   (28 qubits and k from 3 to 10 if not given; complex128,
            then complex64)
-       cuda_dense_variants.py steps [NUM_QUBITS]              (the engine's native blocks as a run sees them, the host's
+       dense_variants.py steps [NUM_QUBITS]              (the engine's native blocks as a run sees them, the host's
            time included; 20 qubits if not given; needs the compiled extension too)
-       cuda_dense_variants.py profile                         (four launches for a profiler to look at)
+       dense_variants.py profile                         (four launches for a profiler to look at)
 The first variant of each k and precision is the package's. Targets are the lowest, the highest and random qubits; one
 pass is an in-place copy of the state in its precision. Errors are of 8 columns against extended precision, over the
 columns' norms in units of 2**-53 or 2**-24, beside those of the library's product of the same columns. Needs CuPy, not

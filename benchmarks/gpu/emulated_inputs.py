@@ -1,4 +1,4 @@
-"""What the parts of cuda_ozaki_session.py share: matrices and states made on a GPU, kernels compiled on all cores."""
+"""Inputs for the parts of emulated_session.py: matrices and states drawn on a GPU, kernels compiled on all cores."""
 
 import time
 

@@ -1,7 +1,7 @@
 """Times variants of the straight-line tile kernels beside the product's on one GPU: the same plans, other code.
 
-usage: cuda_variants.py PLANS.pkl OUT.json [SECONDS [CIRCUIT ...]]
-PLANS.pkl comes from `h200_session.py pack`. A variant changes sizes of the package or text of its headers for this
+usage: pass_variants.py PLANS.pkl OUT.json [SECONDS [CIRCUIT ...]]
+PLANS.pkl comes from `session.py pack`. A variant changes sizes of the package or text of its headers for this
 process only; each is checked against the product on 20 qubits before it is timed on 30. Stops after SECONDS, with what
 it has.
 """

@@ -1,7 +1,7 @@
 """One command for a GPU machine without Qiskit: tests, comparisons, large states, sanitizers, times and variants.
 
-usage: h200_session.py pack FOLDER           (here: plans of all circuits, and platformdirs, into FOLDER)
-       h200_session.py run FOLDER OUT [SECONDS [PART ...]]   (there: everything, at most SECONDS, 590 if not given)
+usage: session.py pack FOLDER                           (here: plans of all circuits, and platformdirs, into FOLDER)
+       session.py run FOLDER OUT [SECONDS [PART ...]]   (there: everything, at most SECONDS, 590 if not given)
 FOLDER may lie in an ignored place of the checkout. Each part is a process of its own with its own limit: those that
 time nothing run first, side by side, the others alone. What a part printed is in OUT/PART.log, its numbers in
 OUT/PART.json as far as it came, and a table of the lines at the end.
@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 WIDTHS = (11, 12, 20, 30)  # 11 and 12 are checked against NumPy, 20 against the CPU engine, 30 is timed
 VARIED = ("quantum_volume", "random_20", "trotter_10", "efficient_su2", "qft")
 
@@ -63,15 +63,15 @@ TESTS = " ".join(f"tests/test_{name}.py" for name in ("cuda", "engines", "cuda_o
 # are those of pytest where it can have several)
 PARTS = {
     "tests": (150, "-m pytest -q -p no:cacheprovider {workers} -m cuda " + TESTS),
-    "kernels": (100, "benchmarks/cuda_every_kernel.py"),
-    "memcheck": (150, "benchmarks/cuda_every_kernel.py fast"),
-    "racecheck": (150, "benchmarks/cuda_every_kernel.py fast"),
-    "random": (160, "benchmarks/cuda_random.py 500 26 150"),
+    "kernels": (100, "tests/gpu/every_kernel.py"),
+    "memcheck": (150, "tests/gpu/every_kernel.py fast"),
+    "racecheck": (150, "tests/gpu/every_kernel.py fast"),
+    "random": (160, "tests/gpu/random_circuits.py 500 26 150"),
     "circuits": (130, "benchmarks/cuda_bench.py {data}/plans.pkl {out} check rates circuits"),
     "large": (60, "benchmarks/cuda_bench.py {data}/plans.pkl {out} sample large"),
     "dense": (60, "benchmarks/cuda_bench.py {data}/plans.pkl {out} dense passes"),
-    "variants": (150, "benchmarks/cuda_variants.py {data}/variants.pkl {out} 140"),
-    "profile": (60, "benchmarks/cuda_variants.py {data}/variants.pkl {out} 1 random_20"),
+    "variants": (150, "benchmarks/gpu/pass_variants.py {data}/variants.pkl {out} 140"),
+    "profile": (60, "benchmarks/gpu/pass_variants.py {data}/variants.pkl {out} 1 random_20"),
 }
 TOGETHER = ("tests", "kernels", "memcheck", "racecheck", "random")  # nothing is timed in them
 CALIBRATE = "from qsim_ozaki import cuda; print(cuda.create().device())"  # while the GPU is not shared
@@ -100,7 +100,7 @@ def pack(folder):
     """Plans of the benchmark circuits and of the variants, and the one module that the GPU machine lacks."""
     from dataclasses import replace
 
-    from cuda_plans import H200, circuits
+    from pack_plans import H200, circuits
 
     from qsim_ozaki.lower import lower
     from qsim_ozaki.plan import PlanOptions, plan
@@ -173,7 +173,8 @@ def run(data, out, seconds, names):
     out.mkdir(parents=True, exist_ok=True)
     site = Path(tempfile.gettempdir()) / "qsim_site"
     shutil.rmtree(site, ignore_errors=True)
-    paths = (site, data / "extra", ROOT / "benchmarks", ROOT / "tests")
+    helpers = ("tests/gpu", "tests/support", "tests", "benchmarks/gpu")
+    paths = (site, data / "extra", *(ROOT / folder for folder in helpers))
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, paths)), "PYTHONUNBUFFERED": "1"}
     environment["XDG_CACHE_HOME"] = str(site / "cache")
     with (out / "build.log").open("w") as log:

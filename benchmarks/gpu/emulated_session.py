@@ -1,7 +1,7 @@
-"""What emulated FP64 claims of a GPU, checked and timed in one call of nine minutes at most: each part has its limit.
+"""Checks and times emulated FP64 on a GPU in one call of at most nine minutes; each part has a time limit.
 
-usage: cuda_ozaki_session.py OUT.json [PART ...]
-       cuda_ozaki_session.py --part PART LINES.jsonl
+usage: emulated_session.py OUT.json [PART ...]
+       emulated_session.py --part PART LINES.jsonl
 
 Parts, in order: compile, layers, written_back, faults, pipeline, times_26, times_27, times_28, auto, hadamard,
 founding, ncu.
@@ -28,10 +28,12 @@ if importlib.util.find_spec("platformdirs") is None:  # for this process and tho
     sys.path.append(str(stand_in))
     os.environ["PYTHONPATH"] = os.pathsep.join([str(stand_in), *filter(None, [os.environ.get("PYTHONPATH")])])
 
-import cuda_ozaki_profile
-import cuda_ozaki_ways
+sys.path.append(str(Path(__file__).resolve().parents[2] / "tests" / "gpu"))  # emulated_ways checks bit for bit
+
+import emulated_profile
+import emulated_ways
 import numpy as np
-from cuda_ozaki_inputs import BITS_34, COUNTS, PARITY, build_all, haar_on, random_amps
+from emulated_inputs import BITS_34, COUNTS, PARITY, build_all, haar_on, random_amps
 
 from qsim_ozaki import choose, cost, cost_blocks, cuda_calibrate, cuda_founding, cuda_kernels, founding, moduli
 from qsim_ozaki.bench_blocks import timer
@@ -309,18 +311,18 @@ def forms(engine, lines):
 
 def kernels_once(engine, _lines):
     """One block of each kind, for the profiler."""
-    cuda_ozaki_profile.kernels_once(engine)
+    emulated_profile.kernels_once(engine)
 
 
 def ncu(_engine, lines):
     """Nsight Compute's figures of the main kernels."""
     command = [sys.executable, __file__, "--part", "kernels_once", str(lines.path.with_suffix(".none"))]
-    cuda_ozaki_profile.profile(command, lines)
+    emulated_profile.profile(command, lines)
 
 
 def ways(engine, lines):
     """The package's own way beside one stream, bit for bit and in turn."""
-    cuda_ozaki_ways.compare(engine, lines)
+    emulated_ways.compare(engine, lines)
 
 
 PARTS = {
