@@ -5,8 +5,8 @@ usage: cuda_ozaki_session.py OUT.json [PART ...]
 
 Parts, in order: compile, layers, written_back, faults, pipeline, times_26, times_27, times_28, auto, hadamard,
 founding, ncu.
-Every part is a process; OUT.json is written after each, and what a part that is stopped had found stays. Needs CuPy and
-this package installed; without platformdirs, compiled kernels are kept in /tmp.
+Every part is a process; OUT.json is written after each, and what a part that is stopped had found stays. Needs CuPy,
+cachetools and this package installed; without platformdirs, compiled kernels are kept in /tmp.
 """
 
 import importlib.util

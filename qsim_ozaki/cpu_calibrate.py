@@ -5,10 +5,8 @@ In: thread count, memory. Out: a `Device`. The file is named by processor, instr
 
 from __future__ import annotations
 
-import json
 import os
 import platform
-import tempfile
 import time
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -16,9 +14,9 @@ from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
-import platformdirs
 
 import qsim_ozaki._cpu as _cpu
+from qsim_ozaki.cache import DeviceRecords
 from qsim_ozaki.cost import PAGE_BYTES, Device
 from qsim_ozaki.cpu_program import tile_program
 from qsim_ozaki.ops import Kind, Op
@@ -33,21 +31,14 @@ REPEATS = 3
 PREPARE_REPEATS = 5
 FILL_QUBITS = 21  # between states that fit a last-level cache and those that do not
 PAGE_QUBITS = (PAGE_BYTES // 16).bit_length() - 1  # qubits inside a page, complex128
+RECORDS = DeviceRecords("devices.json")
 
 
 @cache
 def _measured(threads: int) -> dict[str, float]:
     """Rates of this machine, from the cache file or measured now."""
     name = f"{processor()} {_cpu.isa()} {threads} threads {version('qsim-ozaki')}"
-    file = platformdirs.user_cache_path("qsim-ozaki") / "devices.json"
-    try:
-        known: dict[str, dict[str, float]] = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        known = {}
-    if set(known.get(name, ())) != {*RATES}:
-        known[name] = {key: measure(threads) for key, measure in RATES.items()}
-        _write_atomically(file, json.dumps(known, indent=1))
-    return known[name]
+    return RECORDS.record(name, RATES.keys(), lambda: {key: rate(threads) for key, rate in RATES.items()})
 
 
 def cpu_device(threads: int, memory_bytes: int) -> Device:
@@ -167,14 +158,3 @@ RATES: dict[str, Callable[[int], float]] = {
     ),
     "launch_seconds": lambda threads: _best_seconds(5, [], "double", threads),
 }
-
-
-def _write_atomically(file: Path, text: str) -> None:
-    """Writes ``text`` so that a reader sees the old file or the new one; a folder that is read-only is no error."""
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", dir=file.parent, delete=False, encoding="utf-8") as temporary:
-            temporary.write(text)
-        Path(temporary.name).replace(file)
-    except OSError:
-        return

@@ -5,7 +5,6 @@ In: a CUDA engine. Out: a `Device`. The file is named by GPU, driver and kernel 
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from qsim_ozaki import jit
+from qsim_ozaki.cache import DeviceRecords
 from qsim_ozaki.calibrate_ops import NOTHING, fourier, mixing_layers, rotations
 from qsim_ozaki.cost import Device, tile_work
 from qsim_ozaki.cuda_layout import SHAPES
@@ -39,7 +39,7 @@ MEASURED_QUBITS, MEASURED_MODULI, MEASURED_WIDTHS = (8, 9, 10, 11), (0, 9, 16), 
 # T/s, in single 8.0 of 8.75. The slowest counts: by too high a rate plans from |0...0> do too much late.
 SUSTAINED = {"double": 0.65, "single": 0.91}
 BATCH = 8  # steps between two events: the first launch waits for the host, which would count as device time
-KNOWN: dict[str, dict[str, Any]] = {}  # to this process: a home that cannot be written costs it one measurement
+RECORDS = DeviceRecords("cuda-devices.json")
 PASS_RATES = {  # names of the rates of each precision
     "double": ("fp64_flops_per_s", "mixes_per_s", "block_flops_per_s"),
     "single": ("fp32_flops_per_s", "mixes_fp32_per_s", "block_fp32_flops_per_s"),
@@ -71,20 +71,8 @@ def cuda_device(engine: Any) -> Device:
 
 def _rates(engine: Any) -> dict[str, Any]:
     """What is measured: from this process, the file, or now."""
-    from platformdirs import user_cache_path
-
-    file = user_cache_path("qsim-ozaki") / "cuda-devices.json"
     name = f"{engine.device_name} driver {engine.cupy.cuda.runtime.driverGetVersion()} {jit.sources_hash()[:16]}"
-    if name not in KNOWN:
-        try:
-            known: dict[str, dict[str, Any]] = json.loads(file.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            known = {}
-        if set(known.get(name, ())) != FIELDS:  # never, or by another version
-            known[name] = measure(engine)
-            jit.write_atomically(file, json.dumps(known, indent=1).encode())
-        KNOWN[name] = known[name]
-    return KNOWN[name]
+    return RECORDS.record(name, FIELDS, lambda: measure(engine))
 
 
 def measure(engine: Any) -> dict[str, Any]:

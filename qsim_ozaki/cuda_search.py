@@ -9,16 +9,16 @@ import struct
 from collections.abc import Sequence
 
 import qsim_ozaki._cpu as _cpu
+from qsim_ozaki.cache import LruCache
 from qsim_ozaki.cuda_energy import PHASE_ENERGIES, PhaseRow, phase_row
 from qsim_ozaki.cuda_lower import Item
-from qsim_ozaki.kept import Kept
 
 Path = tuple[tuple[tuple[int, int], ...], bool]
 Rules = tuple[tuple[int, ...], int, int, int, int, bool, bool]
 
 ROW = struct.Struct("<QQddB")
 CHOICE_BYTES = 200  # of a phase's two masks as Python keeps them
-FOUND: Kept[Path] = Kept(16 << 20, 4096)  # passes of a few hundred items have about 10 KiB each
+FOUND: LruCache[Path] = LruCache(16 << 20, 4096)  # passes of a few hundred items have about 10 KiB each
 
 
 def searched_phases(items: Sequence[Item], rules: Rules, precision: str) -> tuple[list[tuple[int, int]], bool]:

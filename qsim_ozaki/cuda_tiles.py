@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 
 from qsim_ozaki import cuda_dense, cuda_straight, cuda_straight_program, jit
+from qsim_ozaki.cache import LruCache
 from qsim_ozaki.cuda_layout import GENERATED, SHAPES, Tile
 from qsim_ozaki.cuda_lower import mask_of
 from qsim_ozaki.cuda_program import TileProgram, compile_tile
 from qsim_ozaki.errors import EngineError
-from qsim_ozaki.kept import Kept
 from qsim_ozaki.op_list import OpList
 from qsim_ozaki.ops import Op
 
@@ -141,7 +141,7 @@ def tile_launch(engine: Any, state: Any, tile: Tile, ops: Sequence[Op], row: boo
 
 
 # The kernels of the pass of each structure that was spelled last: others, of other numbers, have the same but for few.
-SPELLED: Kept[list[str]] = Kept(8 << 20, 2048)  # passes of a few hundred operators have about 10 KiB each
+SPELLED: LruCache[list[str]] = LruCache(8 << 20, 2048)  # passes of a few hundred operators have about 10 KiB each
 
 
 def _spelled_alike(tile: Tile, ops: Sequence[Op], num_qubits: int, precision: str) -> list[str]:

@@ -13,7 +13,6 @@ import importlib.util
 import os
 import re
 import sys
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -22,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import qsim_ozaki.kernels
+from qsim_ozaki.cache import write_atomically
 from qsim_ozaki.errors import EngineError
 
 SOURCES = Path(qsim_ozaki.kernels.__file__).parent / "cuda"
@@ -319,17 +319,6 @@ def _cache_file(name: str, source: str, opts: tuple[str, ...]) -> Path:
 
     key = hashlib.sha256("\0".join((sources_hash(), source, nvrtc().version, *opts)).encode()).hexdigest()[:32]
     return user_cache_path("qsim-ozaki") / "cubin" / f"{name}-{key}.cubin"
-
-
-def write_atomically(path: Path, data: bytes) -> None:
-    """Best effort: a read-only home costs a recompilation, not a failure."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
-            file.write(data)
-        Path(file.name).replace(path)
-    except OSError:
-        return
 
 
 class _Nvrtc:

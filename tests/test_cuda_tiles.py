@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from qsim_ozaki import cuda_tiles, jit
+from qsim_ozaki.cache import LruCache
 from qsim_ozaki.cuda_layout import Tile
 from qsim_ozaki.cuda_straight_program import NotStraightError
 from qsim_ozaki.errors import EngineError
-from qsim_ozaki.kept import Kept
 from qsim_ozaki.op_list import OpList
 from qsim_ozaki.ops import EMPTY, Kind, Op
 
@@ -128,7 +128,7 @@ def rows_of(count):
 
 
 def test_a_pass_is_not_spelled_while_one_like_it_waits_for_the_compiler(passes, monkeypatch):
-    monkeypatch.setattr(cuda_tiles, "SPELLED", Kept(1 << 20, 9))
+    monkeypatch.setattr(cuda_tiles, "SPELLED", LruCache(1 << 20, 9))
     large, parts, rows = cuda_tiles.ONCE_QUBITS, ("first", "second"), rows_of(4)
     assert passes(large, rows[0], 1, parts[:1]) == ["spell", "pack", "interpret"]
     assert passes(large, rows[1], 1, parts[:1]) == ["pack", "interpret"]

@@ -168,8 +168,8 @@ RULES = {
     "vectors": (set(), {"numpy"}),
     "sampling": ({"errors", "_cpu"}, {"numpy"}),
     "engine": ({"cost", "ops", "errors"}, {"numpy"}),
-    "plan_cache": ({"plan_pattern", "plan", "kept", "cost", "op_list", "ops"}, set()),
-    "plan_pattern": ({"plan", "choose", "kept", "cost", "op_list", "ops"}, set()),
+    "plan_cache": ({"plan_pattern", "plan", "cache", "cost", "op_list", "ops"}, set()),
+    "plan_pattern": ({"plan", "choose", "cache", "cost", "op_list", "ops"}, set()),
     "plan": (
         {"parts", "passes", "choose", "explain", "fuse", "late", "pairs", "cost", "op_list", "ops", "errors"},
         {"numpy"},
@@ -186,7 +186,7 @@ RULES = {
         | {"_cpu"},
         {"numpy"},
     ),
-    "cpu_calibrate": ({"cpu_program", "cost", "ops", "_cpu"}, {"numpy", "platformdirs"}),
+    "cpu_calibrate": ({"cpu_program", "cache", "cost", "ops", "_cpu"}, {"numpy"}),
     "cpu_program": ({"op_list", "ops", "_cpu"}, set()),
     "cuda": (
         {
@@ -212,8 +212,8 @@ RULES = {
     "cuda_stack": ({"engine", "ops", "_cpu"}, {"numpy"}),
     "cuda_calibrate": (
         {"calibrate_ops", "cuda_layout", "cuda_ozaki", "cuda_ozaki_pipeline", "cuda_ozaki_tables", "cuda_tiles"}
-        | {"cost", "jit", "ops"},
-        {"numpy", "platformdirs"},
+        | {"cache", "cost", "jit", "ops"},
+        {"numpy"},
     ),
     "calibrate_ops": ({"ops"}, {"numpy"}),
     "cuda_ozaki": (
@@ -232,7 +232,7 @@ RULES = {
     "cuda_dense": ({"cuda_program", "jit", "ops"}, {"numpy"}),
     "cuda_tiles": (
         {"cuda_straight", "cuda_straight_program", "cuda_program", "cuda_layout", "cuda_lower", "cuda_dense"}
-        | {"jit", "kept", "op_list", "ops", "errors"},
+        | {"jit", "cache", "op_list", "ops", "errors"},
         {"numpy"},
     ),
     "cuda_straight": (
@@ -258,12 +258,12 @@ RULES = {
     "cuda_layout": ({"cuda_schedule", "cuda_work", "cuda_lower"}, {"numpy"}),
     "cuda_schedule": ({"cuda_search", "cuda_work", "cuda_pairs", "cuda_lower"}, set()),
     "cuda_work": ({"cuda_pairs", "cuda_lower"}, set()),
-    "cuda_search": ({"cuda_energy", "cuda_lower", "kept", "_cpu"}, set()),
+    "cuda_search": ({"cuda_energy", "cuda_lower", "cache", "_cpu"}, set()),
     "cuda_energy": ({"cuda_lower", "_cpu"}, set()),
     "cuda_pairs": ({"cuda_lower", "ops"}, {"numpy"}),
     "cuda_lower": ({"op_list", "ops", "_cpu"}, {"numpy"}),
     "ozaki": ({"jit", "moduli", "errors"}, {"numpy", "cupy"}),
-    "jit": ({"kernels", "errors"}, {"cupy", "platformdirs"}),
+    "jit": ({"cache", "kernels", "errors"}, {"cupy", "platformdirs"}),
     "cost_blocks": ({"cost", "op_list", "ops"}, set()),
     "cost": ({"op_list", "ops", "moduli", "errors"}, {"numpy"}),
     "gates": ({"op_list", "ops", "errors", "_cpu"}, {"numpy", "qiskit"}),
@@ -273,7 +273,7 @@ RULES = {
     "durations": ({"errors"}, set()),
     "pauli": ({"_cpu"}, {"numpy"}),
     "moduli": (set(), set()),
-    "kept": (set(), set()),
+    "cache": (set(), {"cachetools", "platformdirs"}),
     "errors": (set(), set()),
 }
 PUBLIC = {"qsim_ozaki", "qsim_ozaki.circuits"}  # what an example may import
