@@ -26,8 +26,7 @@ RULES = {
         {"numpy"},
     ),
     "bench_gemm": (
-        {"bench_blocks", "cpu_calibrate", "cuda_ozaki", "cuda_ozaki_pipeline", "experiment", "founding", "moduli"}
-        | {"errors", "_cpu"},
+        {"bench_blocks", "cuda_ozaki", "cuda_ozaki_pipeline", "experiment", "founding", "moduli"} | {"errors", "_cpu"},
         {"numpy"},
     ),
     "bench_blocks": (
@@ -108,7 +107,7 @@ RULES = {
         {"qiskit"},
     ),
     "advice": ({"code", "program_plan", "plan", "explain", "cost", "ops"}, set()),
-    "workers": ({"batch", "engine", "stack", "cost", "errors"}, {"qiskit"}),
+    "workers": ({"batch", "engine", "errors"}, {"qiskit"}),
     "batch": (
         {"bindings", "template", "stack", "prepare", "execute", "engine", "sampling", "saving", "vectors"}
         | {"cost", "ops"},
@@ -116,7 +115,7 @@ RULES = {
     ),
     "result": ({"sampling"}, {"qiskit"}),
     "bindings": ({"errors"}, {"numpy", "qiskit"}),
-    "template": ({"angles", "slots", "code", "op_list", "gates", "ops", "errors"}, {"numpy", "qiskit"}),
+    "template": ({"angles", "slots", "gates", "ops", "errors"}, {"numpy", "qiskit"}),
     "angles": ({"gates"}, {"numpy"}),
     "slots": ({"gates", "ops", "_cpu"}, {"numpy", "qiskit"}),
     "stack": ({"code", "cost", "op_list", "ops", "sampling", "engine", "_cpu"}, {"numpy"}),
@@ -160,11 +159,11 @@ RULES = {
     ),
     "readout": ({"code", "plan", "engine", "history", "sampling", "cost", "errors"}, {"numpy"}),
     "saving": ({"engine", "history", "pauli", "vectors", "cost", "ops", "errors"}, {"numpy"}),
-    "history": ({"engine", "sampling", "expressions"}, {"numpy"}),
+    "history": ({"engine", "placement", "sampling", "expressions"}, {"numpy"}),
     "program_plan": ({"code", "placement", "plan", "plan_cache", "saving", "cost", "op_list", "ops"}, set()),
-    "placement": ({"vectors", "ops"}, set()),
+    "placement": ({"code", "plan", "vectors", "ops"}, set()),
     "link": ({"code", "op_list", "ops", "errors"}, set()),
-    "code": ({"expressions", "op_list", "ops"}, set()),
+    "code": ({"expressions", "op_list", "ops"}, {"numpy"}),
     "vectors": (set(), {"numpy"}),
     "sampling": ({"errors", "_cpu"}, {"numpy"}),
     "engine": ({"cost", "ops", "errors"}, {"numpy"}),
