@@ -18,7 +18,7 @@ from qsim_ozaki import sampling
 from qsim_ozaki.backend import OzakiBackend
 from qsim_ozaki.instructions import save_expectation_value
 from qsim_ozaki.observables import Frame, labelled, pauli_strings
-from qsim_ozaki.pauli import SampledMeans, commuting_groups
+from qsim_ozaki.pauli import TURNS_TO_Z, Basis, SampledMeans, commuting_groups
 
 Real = NDArray[np.float64]
 
@@ -101,7 +101,7 @@ def _frame(circuit: QuantumCircuit) -> Frame:
     return Frame(tuple(place), frozenset())
 
 
-def _measured(circuit: QuantumCircuit, frame: Frame, basis: tuple[int, int]) -> QuantumCircuit:
+def _measured(circuit: QuantumCircuit, frame: Frame, basis: Basis) -> QuantumCircuit:
     """``circuit``, then the qubits of ``basis`` turned and measured into a register of their own."""
     measured = circuit.copy()
     register = ClassicalRegister(max(frame.place) + 1, REGISTER)
@@ -109,12 +109,11 @@ def _measured(circuit: QuantumCircuit, frame: Frame, basis: tuple[int, int]) -> 
         register = ClassicalRegister(register.size, register.name + "_")
     measured.add_register(register)
     for qubit, place in enumerate(frame.place):
-        if place < 0 or not (basis[0] | basis[1]) >> place & 1:
+        letter = basis.letter(place) if place >= 0 else "I"
+        if letter == "I":
             continue
-        if basis[0] >> place & 1:
-            if basis[1] >> place & 1:
-                measured.sdg(qubit)
-            measured.h(qubit)
+        for name in TURNS_TO_Z[letter]:
+            getattr(measured, name)(qubit)
         measured.measure(qubit, register[place])
     return measured
 

@@ -61,7 +61,7 @@ def distance(cupy: Any, ours: Any, theirs: Any, place: Sequence[int]) -> float:
     sums = cupy.zeros(2, np.float64)
     for number in range(1 << (len(place) - low)):
         mine = ours[inside | int(deposit(np.array([number]), place[low:])[0])]
-        delta = theirs[number << low : number + 1 << low] - mine
+        delta = theirs[number << low : (number + 1) << low] - mine
         for which, values in enumerate((delta, mine)):
             sums[which] += (values.real.astype(np.float64) ** 2 + values.imag.astype(np.float64) ** 2).sum()
     apart, norm = (float(value) for value in sums)

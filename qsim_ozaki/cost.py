@@ -199,7 +199,9 @@ class Footprint:
         above = (in_use >> inner).bit_count()  # qubits that choose a page
         tile_above = (tile >> inner).bit_count()
         before, written = self.pages, 1 << min(above, tile_above + min(outside, self.support))
-        looked_at = before << (tile & ~self.live >> inner << inner).bit_count()  # a tile is read whole or not at all
+        # a tile is read whole or not at all: it also reads the pages that its qubits still |0> lead to
+        unused_page_bits = (tile & ~self.live) >> inner
+        looked_at = before << unused_page_bits.bit_count()
         self.pages = max(before, written, min(looked_at, 1 << above))  # what is read of used memory is zeroed first
         return Extent(min(read, float(before * page // size)), worked, float((self.pages - before) * page))
 

@@ -149,7 +149,7 @@ def saved_bytes(save: Save, num_qubits: int, precision: str) -> int:
     if save.what == "pauli_values":
         return DOUBLE_BYTES * len(save.details)
     if save.what == "expectation_value_variance":  # the state in double precision, and its image
-        return (1 + (precision == "single")) * DOUBLE_BYTES << num_qubits
+        return ((1 + (precision == "single")) * DOUBLE_BYTES) << num_qubits
     if save.what in ("amplitudes", "amplitudes_squared"):
         return amp * len(save.details)
     return amp << max(len(save.qubits), num_qubits if save.what in WHOLE_STATES else 0)
