@@ -19,7 +19,6 @@ import numpy as np
 import qsim_ozaki._cpu as _cpu
 from qsim_ozaki import founding, moduli
 from qsim_ozaki.bench_blocks import BITS_34, BlockMap, haar, make_engine, random_vector
-from qsim_ozaki.cpu_calibrate import processor
 from qsim_ozaki.cuda_ozaki_pipeline import FINISHED, Pipeline
 from qsim_ozaki.errors import OptionError
 from qsim_ozaki.experiment import Experiment, Line, Variant, environment, now, renamed
@@ -94,7 +93,7 @@ def begin(title: str, name: str, options: GemmOptions, engine: Any) -> Experimen
     return Experiment(
         title,
         now(),
-        processor() if engine.name == "cpu" else engine.device_name,
+        engine.device_name,
         shlex.join(["qsim-ozaki", "bench", *command(name, options)]),
         options.num_qubits,
         getattr(engine, "threads", 0),

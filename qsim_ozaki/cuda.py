@@ -72,7 +72,7 @@ Launch = Callable[[CudaState], None]
 class CudaEngine:
     """Runs steps on one GPU, on CuPy's current stream of the calling thread."""
 
-    name = "cuda"
+    name, samples_stacks, runs_concurrently = "cuda", False, False
 
     def __init__(self, cupy: Any, max_memory_bytes: int = 0) -> None:
         self.cupy = cupy

@@ -70,11 +70,8 @@ class Evaluator:
             return
         device = engine.device()
         for row in range(len(values)):
-            data = self.template.data(values[row : row + 1])
-            yield (
-                slice(row, row + 1),
-                final_vector(self.template.bound(self.code, data[0]), engine, device, options)[None],
-            )
+            code = self.code.filled(self.template.data(values[row : row + 1])[0])
+            yield slice(row, row + 1), final_vector(code, engine, device, options)[None]
 
     @cached_property
     def _valued(self) -> Code:
@@ -93,7 +90,7 @@ class Evaluator:
             return
         device = engine.device()
         for row in range(len(values)):
-            code = self.template.bound(self._valued, self.template.data(values[row : row + 1])[0])
+            code = self._valued.filled(self.template.data(values[row : row + 1])[0])
             found = weighted(observables, partial(_string_values, code, engine, device, options))
             yield slice(row, row + 1), found
 

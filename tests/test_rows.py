@@ -60,7 +60,7 @@ class Rows:
     def ops(self, values):
         """The operators of a row."""
         template, code = self.evaluator.template, self.evaluator.code
-        (segment,) = template.bound(code, template.data(np.reshape(values, (1, -1)))[0]).segments
+        (segment,) = code.filled(template.data(np.reshape(values, (1, -1)))[0]).segments
         return segment.ops
 
     def plan(self, patterns, values, options=FROM_ZERO, device=H200):
