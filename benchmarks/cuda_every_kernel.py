@@ -2,19 +2,20 @@
 
 usage: cuda_every_kernel.py [fast]
 With `fast` it leaves out what racecheck takes minutes for: the widest matrices. Fails where a kernel of the table was
-not launched.
+not launched. tests/ has to be on the path, for its reference.
 """
 
 import sys
 from functools import reduce
 
 import numpy as np
-from cuda_bench import apply
 from cuda_ozaki_inputs import build_all
 from cuda_random import gate
+from reference import apply_op
 
 from qsim_ozaki import cuda, cuda_founding, cuda_hadamard, cuda_ozaki, cuda_ozaki_tables, cuda_tiles, founding, jit
-from qsim_ozaki.bench_blocks import haar, random_vector
+from qsim_ozaki.bench_blocks import random_vector
+from qsim_ozaki.calibrate_ops import haar
 from qsim_ozaki.cuda_ozaki_pipeline import Pipeline, Wgmma, pipeline
 from qsim_ozaki.engine import StackWork
 from qsim_ozaki.ops import EMPTY, DenseBlock, HadamardPass, Kind, Op, Path, Prepare, TilePass
@@ -62,7 +63,7 @@ def tiles(engine, precision, n=16):
         want = np.where(unread, 0, random_vector(n, 1))
         start = np.where(unread, np.nan, want)
         for op in [*ops, *swaps]:
-            want = apply(want, op, n)
+            want = apply_op(want, op)
         cuda_tiles.REPEAT_QUBITS, cuda_tiles.ONCE_QUBITS = (0, 0) if straight else (99, 99)
         if straight:
             engine.run_step(engine.load(start, precision), step)
@@ -83,7 +84,7 @@ def blocks(engine, precision, widths):
         op = Op(Kind.UNITARY, targets, haar(1 << k, k), tuple(q for q in range(n) if q not in targets)[:1], 1)
         state = engine.load(random_vector(n, 1), precision)
         engine.run_step(state, DenseBlock(op))
-        judge(f"dense block of {k}", engine.vector(state), apply(random_vector(n, 1), op, n), precision)
+        judge(f"dense block of {k}", engine.vector(state), apply_op(random_vector(n, 1), op), precision)
 
 
 def library_block(engine, precision, k=7):
@@ -92,7 +93,7 @@ def library_block(engine, precision, k=7):
     op = Op(Kind.UNITARY, targets, haar(1 << k, k))
     state = engine.load(random_vector(k + 1, 1), precision)
     engine.run_step(state, DenseBlock(op))
-    judge(f"library block of {k}", engine.vector(state), apply(random_vector(k + 1, 1), op, k + 1), precision)
+    judge(f"library block of {k}", engine.vector(state), apply_op(random_vector(k + 1, 1), op), precision)
 
 
 def transforms(engine, n=14):
@@ -100,7 +101,7 @@ def transforms(engine, n=14):
     qubits = (0, 3, 4, 11)
     want = start = random_vector(n, 1)
     for q in qubits:
-        want = apply(want, Op(Kind.HADAMARD, (q,), EMPTY), n)
+        want = apply_op(want, Op(Kind.HADAMARD, (q,), EMPTY))
     for precision in ("double", "single"):
         state = engine.load(start, precision)
         engine.run_step(state, HadamardPass(qubits))
@@ -116,7 +117,7 @@ def stacks(engine, precision, n=8):
     ops = [gate(rng, n, 5) for _ in range(20)]
     want = np.eye(1, 1 << n, 0, complex)[0]
     for op in ops:
-        want = apply(want, op, n)
+        want = apply_op(want, op)
     (states,) = engine.run_stacks([StackWork(n, ops, np.empty((70, 0), complex))], precision)
     judge("worst of a stack", np.abs(states - want).max(0), np.zeros(1 << n), precision)
 
@@ -146,7 +147,7 @@ def emulated(engine, fast, n=14):
     """Matrices by INT8 products."""
     for k, moduli, how in emulations(fast):
         op = Op(Kind.UNITARY, tuple(range(2, 2 + k)), haar(1 << k, 3))
-        want = apply(random_vector(n, 1), op, n)
+        want = apply_op(random_vector(n, 1), op)
         block = cuda_ozaki.EmulatedBlock(engine, op.matrix(), op.targets, {}, moduli, how)
         for precision in ("double", "single"):
             state = engine.load(random_vector(n, 1), precision)
@@ -158,7 +159,7 @@ def emulated(engine, fast, n=14):
     op = Op(Kind.UNITARY, tuple(range(2, 9)), haar(1 << 7, 3), (10,), 1)
     state = engine.load(random_vector(n, 1), "double")
     engine.run_step(state, DenseBlock(op, Path.OZAKI, 15))
-    judge("emulated step", engine.vector(state), apply(random_vector(n, 1), op, n))
+    judge("emulated step", engine.vector(state), apply_op(random_vector(n, 1), op))
 
 
 def products(engine, k=8, moduli=3):

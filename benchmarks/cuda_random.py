@@ -15,8 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from qsim_ozaki import cuda, cuda_tiles
-from qsim_ozaki.bench_gpu import distance, fill, run_steps
-from qsim_ozaki.calibrate_ops import random_unitary
+from qsim_ozaki.bench_gpu import distance, run_steps
+from qsim_ozaki.calibrate_ops import fill, random_unitary
 from qsim_ozaki.engine import select
 from qsim_ozaki.ops import EMPTY, Kind, Op
 from qsim_ozaki.plan import Plan, PlanOptions, plan

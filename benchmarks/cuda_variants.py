@@ -23,7 +23,7 @@ import numpy as np
 
 from qsim_ozaki import _cpu, cuda, cuda_calibrate, cuda_layout, cuda_search, cuda_straight, jit
 from qsim_ozaki.bench_blocks import random_vector
-from qsim_ozaki.bench_gpu import fill
+from qsim_ozaki.calibrate_ops import fill
 from qsim_ozaki.ops import EMPTY, HadamardPass, Kind, Op, Prepare, Relabel
 
 

@@ -68,9 +68,9 @@ PARTS = {
     "memcheck": (150, "benchmarks/cuda_every_kernel.py fast"),
     "racecheck": (150, "benchmarks/cuda_every_kernel.py fast"),
     "random": (160, "benchmarks/cuda_random.py 500 26 150"),
-    "circuits": (130, "benchmarks/cuda_bench.py {data}/plans.pkl {out} check rates circuits"),
-    "large": (60, "benchmarks/cuda_bench.py {data}/plans.pkl {out} sample large"),
-    "dense": (60, "benchmarks/cuda_bench.py {data}/plans.pkl {out} dense passes"),
+    "circuits": (130, "benchmarks/single_steps.py {data}/plans.pkl {out} check rates circuits"),
+    "large": (60, "benchmarks/single_steps.py {data}/plans.pkl {out} sample large"),
+    "dense": (60, "benchmarks/single_steps.py {data}/plans.pkl {out} dense passes"),
     "variants": (150, "benchmarks/cuda_variants.py {data}/variants.pkl {out} 140"),
     "profile": (60, "benchmarks/cuda_variants.py {data}/variants.pkl {out} 1 random_20"),
 }

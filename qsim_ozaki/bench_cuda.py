@@ -16,12 +16,13 @@ from importlib.metadata import version
 import numpy as np
 
 from qsim_ozaki import bench_custatevec
-from qsim_ozaki.bench_blocks import haar, make_engine
+from qsim_ozaki.bench_blocks import make_engine
 from qsim_ozaki.bench_cuda_row import Contest, Group, Here, Work, lowered
 from qsim_ozaki.bench_custatevec import CUSTATEVEC, ExState
-from qsim_ozaki.bench_gpu import fill, run_steps
+from qsim_ozaki.bench_gpu import run_steps
 from qsim_ozaki.bench_options import PRECISIONS, SEVERAL, check_known, check_widths, command_line
 from qsim_ozaki.bench_record import FAILED, OURS, Report, Row, Timing
+from qsim_ozaki.calibrate_ops import fill, haar
 from qsim_ozaki.circuits import FAMILIES as CIRCUITS
 from qsim_ozaki.cost import amplitude_bytes
 from qsim_ozaki.cuda_calibrate import pass_seconds

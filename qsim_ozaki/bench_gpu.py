@@ -1,4 +1,4 @@
-"""What a benchmark on a GPU does with states there: random ones, whole plans, the distance of two.
+"""What a benchmark on a GPU does with states there: whole plans, the distance of two.
 
 In: a CUDA engine, states. Out: seconds, distances. No state is copied to the host. It decides nothing.
 """
@@ -11,27 +11,9 @@ from typing import Any
 import numpy as np
 
 from qsim_ozaki.bench_blocks import deposit
+from qsim_ozaki.calibrate_ops import PART_QUBITS
 from qsim_ozaki.cuda_calibrate import clock
 from qsim_ozaki.ops import Relabel, Step
-
-PART_QUBITS = 24  # amplitudes made or compared at a time: a gibibyte with all intermediate results
-
-
-def fill(cupy: Any, amps: Any, seed: int) -> None:
-    """Random amplitudes of about norm 1, the same for the same seed, made on the device.
-
-    Args:
-        cupy: the module of ``amps``.
-        amps: ``(2**n,)``, complex, on the device.
-        seed: of all of them.
-    """
-    real = np.float32 if amps.dtype == np.complex64 else np.float64
-    part = min(int(amps.size), 1 << PART_QUBITS)
-    cupy.random.seed(seed)
-    for first in range(0, int(amps.size), part):
-        values = cupy.random.standard_normal(2 * part, dtype=real)
-        values *= real((2 * amps.size) ** -0.5)
-        amps[first : first + part] = values.view(amps.dtype)
 
 
 def run_steps(engine: Any, state: Any, steps: Sequence[Step]) -> None:

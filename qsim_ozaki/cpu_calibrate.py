@@ -17,6 +17,7 @@ import numpy as np
 
 import qsim_ozaki._cpu as _cpu
 from qsim_ozaki.cache import DeviceRecords
+from qsim_ozaki.calibrate_ops import random_unitary, rotations
 from qsim_ozaki.cost import PAGE_BYTES, Device
 from qsim_ozaki.cpu_program import tile_program
 from qsim_ozaki.ops import Kind, Op
@@ -130,15 +131,8 @@ def _dense(count: int) -> list[Op]:
     rng = np.random.default_rng(2)
     ops = []
     for number in range(count):
-        matrix = np.linalg.qr(rng.normal(size=(4, 4)) + 1j * rng.normal(size=(4, 4)))[0]
-        ops.append(Op(Kind.UNITARY, (TILE[4 + number % 7], TILE[5 + number % 7]), matrix))
+        ops.append(Op(Kind.UNITARY, (TILE[4 + number % 7], TILE[5 + number % 7]), random_unitary(rng, 4)))
     return ops
-
-
-def _rotations(count: int) -> list[Op]:
-    """``count`` layers of real rotations on all qubits of a tile."""
-    matrix = np.array([[np.cos(0.7), -np.sin(0.7)], [np.sin(0.7), np.cos(0.7)]], complex)
-    return [Op(Kind.UNITARY, (q,), matrix) for _ in range(count) for q in TILE]
 
 
 def _flops_per_s(precision: str, threads: int) -> float:
@@ -154,7 +148,7 @@ RATES: dict[str, Callable[[int], float]] = {
     "fp64_flops_per_s": lambda threads: _flops_per_s("double", threads),
     "fp32_flops_per_s": lambda threads: _flops_per_s("single", threads),
     "cache_bandwidth_bytes_per_s": lambda threads: (
-        4 * SWEEPS_PER_LAYER * 32 * 2.0**ARITHMETIC_QUBITS / _extra_seconds(_rotations(4), "double", threads)
+        4 * SWEEPS_PER_LAYER * 32 * 2.0**ARITHMETIC_QUBITS / _extra_seconds(rotations(TILE, 4), "double", threads)
     ),
     "launch_seconds": lambda threads: _best_seconds(5, [], "double", threads),
 }

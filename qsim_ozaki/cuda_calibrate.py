@@ -15,7 +15,7 @@ import numpy as np
 
 from qsim_ozaki import jit
 from qsim_ozaki.cache import DeviceRecords
-from qsim_ozaki.calibrate_ops import NOTHING, fourier, mixing_layers, rotations
+from qsim_ozaki.calibrate_ops import NOTHING, fill, fourier, mixing_layers, rotations
 from qsim_ozaki.cost import Device, tile_work
 from qsim_ozaki.cuda_layout import SHAPES
 from qsim_ozaki.cuda_ozaki_pipeline import pipeline
@@ -120,9 +120,7 @@ def _pass_rates(engine: Any, qubits: int) -> dict[str, float]:
 def filled(engine: Any, qubits: int, precision: str) -> Any:
     """A random state: multipliers that read zeros draw less of the power that bounds long runs."""
     state = engine.allocate(qubits, precision)
-    real = np.float64 if precision == "double" else np.float32
-    state.amps.view(real)[...] = engine.cupy.random.standard_normal(2 * state.amps.size, dtype=real)
-    state.amps *= real(2.0 ** (-(qubits + 1) / 2))
+    fill(engine.cupy, state.amps)
     return state
 
 

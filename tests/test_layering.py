@@ -26,7 +26,8 @@ RULES = {
         {"numpy"},
     ),
     "bench_gemm": (
-        {"bench_blocks", "cuda_ozaki", "cuda_ozaki_pipeline", "experiment", "founding", "moduli"} | {"errors", "_cpu"},
+        {"bench_blocks", "calibrate_ops", "cuda_ozaki", "cuda_ozaki_pipeline", "experiment", "founding", "moduli"}
+        | {"errors", "_cpu"},
         {"numpy"},
     ),
     "bench_blocks": (
@@ -49,18 +50,18 @@ RULES = {
     "source": ({"circuits", "errors"}, {"qiskit"}),
     "compare": ({"backend", "instructions", "errors"}, {"numpy", "qiskit", "qiskit_aer"}),
     "bench_cuda": (
-        {"bench_blocks", "bench_cuda_row", "bench_custatevec", "bench_gpu", "bench_options"}
+        {"bench_blocks", "bench_cuda_row", "bench_custatevec", "bench_gpu", "bench_options", "calibrate_ops"}
         | {"bench_record", "circuits", "experiment", "jsonable", "plan", "cuda_calibrate", "cuda_layout"}
         | {"cuda_tiles", "cost", "op_list", "ops", "errors"},
         {"numpy"},
     ),
     "bench_cuda_row": (
         {"bench_custatevec", "bench_gpu", "bench_record", "bench_worker", "circuits", "lower", "plan", "fuse"}
-        | {"cuda_calibrate", "op_list", "ops"},
+        | {"calibrate_ops", "cuda_calibrate", "op_list", "ops"},
         set(),
     ),
     "bench_custatevec": ({"ops"}, {"numpy"}),  # cuquantum by name, when asked for
-    "bench_gpu": ({"bench_blocks", "cuda_calibrate", "ops"}, {"numpy"}),
+    "bench_gpu": ({"bench_blocks", "calibrate_ops", "cuda_calibrate", "ops"}, {"numpy"}),
     "bench": (
         {"bench_options", "bench_process", "bench_record", "circuits", "experiment", "peers", "errors"},
         set(),
@@ -90,20 +91,8 @@ RULES = {
     "control": ({"classical", "expressions", "site", "ops"}, {"qiskit"}),
     "classical": ({"durations", "expressions", "ops", "errors"}, {"qiskit"}),
     "backend": (
-        {
-            "advice",
-            "batch",
-            "engine",
-            "program_plan",
-            "plan",
-            "prepare",
-            "sampling",
-            "instructions",
-            "gates",
-            "cost",
-            "errors",
-        }
-        | {"job", "options", "result", "workers"},
+        {"advice", "batch", "engine", "program_plan", "plan", "prepare", "sampling", "instructions", "gates"}
+        | {"cost", "errors", "job", "options", "result", "workers"},
         {"qiskit"},
     ),
     "advice": ({"code", "program_plan", "plan", "explain", "cost", "ops"}, set()),
@@ -115,7 +104,7 @@ RULES = {
     ),
     "result": ({"sampling"}, {"qiskit"}),
     "bindings": ({"errors"}, {"numpy", "qiskit"}),
-    "template": ({"angles", "slots", "gates", "ops", "errors"}, {"numpy", "qiskit"}),
+    "template": ({"angles", "bindings", "slots", "gates", "ops", "errors"}, {"numpy", "qiskit"}),
     "angles": ({"gates"}, {"numpy"}),
     "slots": ({"gates", "ops", "_cpu"}, {"numpy", "qiskit"}),
     "stack": ({"code", "cost", "op_list", "ops", "sampling", "engine", "_cpu"}, {"numpy"}),
@@ -140,8 +129,20 @@ RULES = {
         {"numpy", "qiskit"},
     ),
     "evaluate": (
-        {"observables", "template", "stack", "execute", "readout", "lower", "link", "code", "plan", "engine", "cost"}
-        | {"pauli", "op_list", "ops", "errors"},
+        {
+            "bindings",
+            "observables",
+            "template",
+            "stack",
+            "execute",
+            "readout",
+            "lower",
+            "link",
+            "code",
+            "plan",
+            "engine",
+        }
+        | {"cost", "pauli", "op_list", "ops", "errors"},
         {"numpy", "qiskit"},
     ),
     "observables": ({"pauli", "errors"}, {"numpy", "qiskit"}),
@@ -185,27 +186,11 @@ RULES = {
         | {"_cpu"},
         {"numpy"},
     ),
-    "cpu_calibrate": ({"cpu_program", "cache", "cost", "ops", "_cpu"}, {"numpy"}),
+    "cpu_calibrate": ({"calibrate_ops", "cpu_program", "cache", "cost", "ops", "_cpu"}, {"numpy"}),
     "cpu_program": ({"op_list", "ops", "_cpu"}, set()),
     "cuda": (
-        {
-            "cuda_layout",
-            "cuda_tiles",
-            "cuda_product",
-            "cuda_dense",
-            "cuda_measure",
-            "cuda_pauli",
-            "pauli",
-            "op_list",
-            "cuda_calibrate",
-            "cuda_ozaki",
-            "cuda_stack",
-            "engine",
-            "cost",
-            "jit",
-            "ops",
-            "errors",
-        },
+        {"cuda_layout", "cuda_tiles", "cuda_product", "cuda_dense", "cuda_measure", "cuda_pauli", "cuda_calibrate"}
+        | {"cuda_ozaki", "cuda_stack", "pauli", "op_list", "engine", "cost", "jit", "ops", "errors"},
         {"numpy", "cupy"},
     ),
     "cuda_stack": ({"engine", "ops", "_cpu"}, {"numpy"}),
