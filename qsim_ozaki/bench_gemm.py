@@ -18,7 +18,8 @@ import numpy as np
 
 import qsim_ozaki._cpu as _cpu
 from qsim_ozaki import founding, moduli
-from qsim_ozaki.bench_blocks import BITS_34, BlockMap, haar, make_engine, random_vector
+from qsim_ozaki.bench_blocks import BITS_34, BlockMap, make_engine, random_vector
+from qsim_ozaki.calibrate_ops import haar
 from qsim_ozaki.cuda_ozaki_pipeline import FINISHED, Pipeline
 from qsim_ozaki.errors import OptionError
 from qsim_ozaki.experiment import Experiment, Line, Variant, environment, now, renamed
@@ -101,7 +102,7 @@ def begin(title: str, name: str, options: GemmOptions, engine: Any) -> Experimen
     )
 
 
-def measure(options: GemmOptions, progress: Callable[[Experiment], None] = lambda _: None) -> Experiment:
+def measure_gemm(options: GemmOptions, progress: Callable[[Experiment], None] = lambda _: None) -> Experiment:
     """Times every variant at every size, in turn; ``progress`` is called after each size.
 
     Raises:
@@ -192,4 +193,4 @@ def answer(words: str) -> None:
     """What another process asked, given as the JSON of its options, is measured and printed as JSON."""
     fields: dict[str, Any] = json.loads(words)
     fields |= {"sizes": tuple(fields["sizes"]), "only": tuple(fields["only"]), "others": False}
-    print(json.dumps(measure(GemmOptions(**fields)).as_json()))
+    print(json.dumps(measure_gemm(GemmOptions(**fields)).as_json()))

@@ -47,8 +47,8 @@ from qsim_ozaki.vectors import Vector, with_factor, with_idle_qubits
 
 MAX_ROUNDS = 100_000  # of all while loops of one history: a loop without end stops in seconds where rounds are short
 MAX_BRANCHES = 100_000  # histories with exact probabilities: half a minute where states are small
-NORM_TOLERANCE = {"double": 1e-8, "single": 1e-3}  # a drift above this is a defect, not rounding
-FLIP = (np.ones(2, complex), np.array([1, 0]))
+NORM_DRIFT = {"double": 1e-8, "single": 1e-3}  # a drift above this is a defect, not rounding
+BIT_FLIP = (np.ones(2, complex), np.array([1, 0]))
 
 
 @dataclass(slots=True)
@@ -229,7 +229,7 @@ class _Run:
         outcome = self._collapse(cursor, qubits)
         ones = tuple(qubit for index, qubit in enumerate(qubits) if outcome >> index & 1)
         if ones:
-            flips = [Op(Kind.PERMUTATION, (qubit,), FLIP[0], permutation=FLIP[1], name="reset") for qubit in ones]
+            flips = [Op(Kind.PERMUTATION, (q,), BIT_FLIP[0], permutation=BIT_FLIP[1], name="reset") for q in ones]
             self._do(cursor, cursor.placement.flips(ones, flips))
 
     def _collapse(self, cursor: Cursor, qubits: tuple[int, ...]) -> int:
@@ -241,7 +241,7 @@ class _Run:
         state = self._allocated(cursor)
         physical = [cursor.position[qubit] for qubit in qubits]
         probabilities = self.engine.probabilities(state, physical)
-        if not abs(probabilities.sum() - 1) <= NORM_TOLERANCE[self.request.plan_options.precision]:
+        if not abs(probabilities.sum() - 1) <= NORM_DRIFT[self.request.plan_options.precision]:
             raise EngineError(
                 f"{self.engine.name} engine: the state's norm is {probabilities.sum()} instead of 1 before "
                 f"a measurement of qubits {qubits} of {self.code.program.name!r}. Please report this circuit."
@@ -349,7 +349,7 @@ class _Run:
             return vector
         part = vector[: 1 << count]
         norm = float(np.vdot(part, part).real)
-        if not abs(norm - 1) <= NORM_TOLERANCE[self.request.plan_options.precision]:
+        if not abs(norm - 1) <= NORM_DRIFT[self.request.plan_options.precision]:
             raise LoweringError(
                 f"circuit {self.code.program.name!r}: state {save.label!r} is saved on {len(save.qubits)} qubits, but "
                 f"another qubit is not |0> there (probability {1 - norm:.3g}). Save all qubits."

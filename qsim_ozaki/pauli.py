@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 import qsim_ozaki._cpu as _cpu
 
 Masks = NDArray[np.uint64]
-Real = NDArray[np.float64]
+RealArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -30,7 +30,7 @@ class Observable:
 
     x: Masks
     z: Masks
-    weights: Real
+    weights: RealArray
 
     @classmethod
     def of(cls, terms: Iterable[tuple[tuple[int, int], float]]) -> Observable:
@@ -70,7 +70,7 @@ def placed(label: str, places: Sequence[int]) -> Placed:
     return Placed((x, z), idle, turns)
 
 
-def string_values(states: NDArray[np.complexfloating], x: Masks, z: Masks, threads: int) -> Real:
+def string_values(states: NDArray[np.complexfloating], x: Masks, z: Masks, threads: int) -> RealArray:
     """``<state| P |state>`` of each Pauli string, ``(rows, strings)``.
 
     Args:
@@ -85,7 +85,7 @@ def string_values(states: NDArray[np.complexfloating], x: Masks, z: Masks, threa
     return values
 
 
-def expectations(states: NDArray[np.complexfloating], observables: Sequence[Observable], threads: int) -> Real:
+def expectations(states: NDArray[np.complexfloating], observables: Sequence[Observable], threads: int) -> RealArray:
     """<state| observable |state> for each, ``(rows, observables)``; every Pauli string is evaluated once.
 
     Args:
@@ -96,7 +96,7 @@ def expectations(states: NDArray[np.complexfloating], observables: Sequence[Obse
     return weighted(observables, lambda x, z: string_values(states, x, z, threads))
 
 
-def weighted(observables: Sequence[Observable], evaluate: Callable[[Masks, Masks], Real]) -> Real:
+def weighted(observables: Sequence[Observable], evaluate: Callable[[Masks, Masks], RealArray]) -> RealArray:
     """The values of ``observables``, ``(rows, observables)``, from those of their Pauli strings.
 
     Args:
@@ -214,7 +214,7 @@ class SampledMeans:
             self.means[index] += mean
             self.variances[index] += float(counts @ (totals - mean) ** 2) / max(1, self.shots - 1) / self.shots
 
-    def values_and_errors(self) -> tuple[Real, Real]:
+    def values_and_errors(self) -> tuple[RealArray, RealArray]:
         """Of every observable, once all bases are in."""
         return self.means, np.sqrt(self.variances)
 

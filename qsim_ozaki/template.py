@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,12 +18,11 @@ from qiskit.circuit.library import GlobalPhaseGate
 from qiskit.exceptions import QiskitError
 
 from qsim_ozaki.angles import gate_derivatives, gate_rows
+from qsim_ozaki.bindings import Values
 from qsim_ozaki.errors import LoweringError
 from qsim_ozaki.gates import GATE_OF_CLASS, GATES, GateRow
 from qsim_ozaki.ops import Kind
 from qsim_ozaki.slots import SlotGate
-
-Values: TypeAlias = NDArray[np.float64]  # (rows, parameters), in the order of circuit.parameters
 
 
 @dataclass(frozen=True, slots=True, eq=False)
