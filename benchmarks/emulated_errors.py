@@ -18,8 +18,8 @@ from pathlib import Path
 import numpy as np
 
 from qsim_ozaki import founding, moduli, ozaki
-from qsim_ozaki.bench_blocks import haar
 from qsim_ozaki.bench_hadamard import hadamard
+from qsim_ozaki.calibrate_ops import haar
 from qsim_ozaki.cpu import extension_block
 from qsim_ozaki.cpu_calibrate import processor
 

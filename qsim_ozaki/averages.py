@@ -17,15 +17,13 @@ from qiskit.quantum_info import SparsePauliOp
 from qsim_ozaki import sampling
 from qsim_ozaki.backend import OzakiBackend
 from qsim_ozaki.instructions import save_expectation_value
-from qsim_ozaki.observables import Frame, labelled, pauli_strings
-from qsim_ozaki.pauli import SampledMeans, commuting_groups
-
-Real = NDArray[np.float64]
+from qsim_ozaki.observables import QubitMap, labelled, pauli_strings
+from qsim_ozaki.pauli import TURNS_TO_Z, Basis, RealArray, SampledMeans, commuting_groups
 
 REGISTER = "estimated"
 
 
-def average_pub(pub: EstimatorPub, backend: OzakiBackend, check: Callable[[], None]) -> Real:
+def average_pub(pub: EstimatorPub, backend: OzakiBackend, check: Callable[[], None]) -> RealArray:
     """The values in the pub's broadcast shape, by exact probabilities of the outcomes on the way.
 
     Args:
@@ -47,7 +45,7 @@ def average_pub(pub: EstimatorPub, backend: OzakiBackend, check: Callable[[], No
 
 def sample_pub(
     pub: EstimatorPub, backend: OzakiBackend, stream: tuple[int, int], check: Callable[[], None]
-) -> tuple[Real, Real, int]:
+) -> tuple[RealArray, RealArray, int]:
     """Values and standard errors in the pub's broadcast shape, and the shots of each basis.
 
     Every shot goes through the whole circuit, along a history of its own, and is measured in a basis at the end: the
@@ -60,14 +58,14 @@ def sample_pub(
         check: called now and then; what it raises ends the run.
     """
     shots = math.ceil(1 / pub.precision**2)
-    frame = _frame(pub.circuit)
-    wanted = [frame.observable(terms) for terms in labelled(pub.observables)]
+    qubit_map = _qubit_map(pub.circuit)
+    wanted = [qubit_map.observable(terms) for terms in labelled(pub.observables)]
     means = [SampledMeans(wanted, shots) for _ in range(pub.parameter_values.size)]
     seed, first = stream
     for number, basis in enumerate(commuting_groups(wanted)):
         own = int(sampling.stream(seed, (number,)).integers(1 << 63))  # bases are measured apart from each other
         options = {"shots": shots, "memory": False, "seed_simulator": own}
-        circuit = _measured(pub.circuit, frame, basis)
+        circuit = _measured(pub.circuit, qubit_map, basis)
         for row, result in enumerate(backend.results([circuit], _binds(pub), options, first=first, check=check)):
             samples, counts = _samples(result)
             means[row].add(basis, samples, counts)
@@ -75,7 +73,7 @@ def sample_pub(
     return _broadcast(pub, np.array(values)), _broadcast(pub, np.array(errors)), shots
 
 
-def _binds(pub: EstimatorPub) -> Real | None:
+def _binds(pub: EstimatorPub) -> RealArray | None:
     """One row per set of parameters; None where there are none to be had."""
     given, circuit = pub.parameter_values, pub.circuit
     if not circuit.num_parameters and not given.shape:
@@ -83,7 +81,7 @@ def _binds(pub: EstimatorPub) -> Real | None:
     return np.asarray(given.as_array(circuit.parameters).reshape(given.size, circuit.num_parameters), float)
 
 
-def _broadcast(pub: EstimatorPub, values: Real) -> Real:
+def _broadcast(pub: EstimatorPub, values: RealArray) -> RealArray:
     """``(rows, observables)`` in the pub's shape."""
     rows = np.arange(len(values)).reshape(pub.parameter_values.shape)
     columns = np.arange(values.shape[1]).reshape(pub.observables.shape)
@@ -91,30 +89,29 @@ def _broadcast(pub: EstimatorPub, values: Real) -> Real:
     return np.asarray(values[row_of, column_of])
 
 
-def _frame(circuit: QuantumCircuit) -> Frame:
+def _qubit_map(circuit: QuantumCircuit) -> QubitMap:
     """The qubits that some instruction touches, numbered in order; what they measure is part of the history."""
     touched = {qubit for item in circuit.data for qubit in item.qubits if item.operation.name != "barrier"}
     place, count = [], 0
     for qubit in circuit.qubits:
         place.append(count if qubit in touched else -1)
         count += qubit in touched
-    return Frame(tuple(place), frozenset())
+    return QubitMap(tuple(place), frozenset())
 
 
-def _measured(circuit: QuantumCircuit, frame: Frame, basis: tuple[int, int]) -> QuantumCircuit:
+def _measured(circuit: QuantumCircuit, qubit_map: QubitMap, basis: Basis) -> QuantumCircuit:
     """``circuit``, then the qubits of ``basis`` turned and measured into a register of their own."""
     measured = circuit.copy()
-    register = ClassicalRegister(max(frame.place) + 1, REGISTER)
+    register = ClassicalRegister(max(qubit_map.place) + 1, REGISTER)
     while register.name in {each.name for each in circuit.cregs}:
         register = ClassicalRegister(register.size, register.name + "_")
     measured.add_register(register)
-    for qubit, place in enumerate(frame.place):
-        if place < 0 or not (basis[0] | basis[1]) >> place & 1:
+    for qubit, place in enumerate(qubit_map.place):
+        letter = basis.letter(place) if place >= 0 else "I"
+        if letter == "I":
             continue
-        if basis[0] >> place & 1:
-            if basis[1] >> place & 1:
-                measured.sdg(qubit)
-            measured.h(qubit)
+        for name in TURNS_TO_Z[letter]:
+            getattr(measured, name)(qubit)
         measured.measure(qubit, register[place])
     return measured
 

@@ -5,7 +5,6 @@ In: Qiskit circuits and options. Out: jobs, plans, estimates. It chooses no step
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor
@@ -20,12 +19,11 @@ from qiskit.result import Result
 from qiskit.result.models import ExperimentResult
 from qiskit.transpiler import Target
 
-from qsim_ozaki import engine as engines
 from qsim_ozaki import sampling
 from qsim_ozaki.advice import suggestions
-from qsim_ozaki.batch import Unit, is_stacked, make_units
+from qsim_ozaki.batch import JobContext, Unit, is_stacked, make_units
 from qsim_ozaki.device import Device, max_qubits
-from qsim_ozaki.engine import Engine
+from qsim_ozaki.engine import Engine, SharedEngines
 from qsim_ozaki.errors import LoweringError
 from qsim_ozaki.gates import build_target
 from qsim_ozaki.instructions import SAVES, SaveInstruction, SetStatevector
@@ -35,7 +33,7 @@ from qsim_ozaki.plan import MAX_QUBITS
 from qsim_ozaki.prepare import Prepared, amplitude_updates, check_capacity, plan_options, prepare
 from qsim_ozaki.program_plan import ProgramPlan, plan_program, plan_stack
 from qsim_ozaki.result import OzakiResult
-from qsim_ozaki.workers import Work, run_all
+from qsim_ozaki.workers import run_all
 
 __all__ = ["Estimate", "OzakiBackend"]
 
@@ -105,11 +103,11 @@ class OzakiBackend(BackendV2):  # type: ignore[misc]
         )
         self._options.update_options(**options)
         self._target: Target | None = None
-        self._engines: dict[tuple[object, ...], tuple[Engine, threading.Lock]] = {}
+        self._engines = SharedEngines()
 
     def __getstate__(self) -> dict[str, Any]:
         """Everything but engines and their locks, so that a backend can be sent to another process."""
-        return self.__dict__ | {"_engines": {}}
+        return self.__dict__ | {"_engines": SharedEngines()}
 
     @classmethod
     def _default_options(cls) -> BackendOptions:
@@ -180,7 +178,9 @@ class OzakiBackend(BackendV2):  # type: ignore[misc]
             check_capacity(unit.prepared, device, used["precision"])
 
         def work(check: Callable[[], None], job_id: str) -> Result:
-            return self._result(units, Work(engine, device, used, executor, progress), check, job_id)
+            given = used["seed_simulator"]
+            seed = sampling.fresh_seed() if given is None else given
+            return self._result(units, JobContext(engine, device, used, seed, check, executor, progress), job_id)
 
         job = OzakiJob(self, work, turn, timeout)
         job.submit(short=executor is None and _is_short(units, used["shots"]))
@@ -236,11 +236,7 @@ class OzakiBackend(BackendV2):  # type: ignore[misc]
 
     def engine(self, options: dict[str, Any]) -> tuple[Engine, threading.Lock]:
         """The engine for ``options``, and the lock by which its jobs take turns; a forked process makes its own."""
-        key = (os.getpid(), options["engine"], options["threads"], options["max_memory_bytes"])
-        if key not in self._engines:
-            engine = engines.select(key[1], threads=options["threads"], max_memory_bytes=options["max_memory_bytes"])
-            self._engines[key] = (engine, threading.Lock())
-        return self._engines[key]
+        return self._engines.shared(options["engine"], options["threads"], options["max_memory_bytes"])
 
     def results(
         self,
@@ -266,14 +262,12 @@ class OzakiBackend(BackendV2):  # type: ignore[misc]
         device = engine.device()
         for unit in units:
             check_capacity(unit.prepared, device, used["precision"])
-        return run_all(units, Work(engine, device, used), used["seed_simulator"], check)
+        return run_all(units, JobContext(engine, device, used, used["seed_simulator"], check))
 
-    def _result(self, units: list[Unit], work: Work, check: Callable[[], None], job_id: str) -> Result:
+    def _result(self, units: list[Unit], context: JobContext, job_id: str) -> Result:
         """Runs the rows."""
-        given = work.options["seed_simulator"]
-        seed = sampling.fresh_seed() if given is None else given
         start = datetime.now(UTC)
-        results = run_all(units, work, seed, check)
+        results = run_all(units, context)
         end = datetime.now(UTC)
         return OzakiResult(
             backend_name=self.name,

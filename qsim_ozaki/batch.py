@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -32,6 +33,7 @@ from qsim_ozaki.stack import (
     StackRows,
     is_stackable,
     is_unplanned,
+    num_threads,
     sample_stacks,
     stack_program,
     updates,
@@ -120,36 +122,43 @@ def _units_of(circuit: QuantumCircuit, binds: object, options: dict[str, Any], f
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Setting:
+class JobContext:
     """What the rows of a job have in common.
 
     Attributes:
-        options: checked.
-        seed: of the job.
         engine: runs what is not stacked.
         device: what to plan for.
-        threads: of stacks.
+        options: checked.
+        seed: of the job.
         check: called now and then; what it raises ends the job.
+        executor: its workers run parts of the rows; None: this process runs all of them.
+        progress: called with the rows done and all rows.
     """
 
-    options: dict[str, Any]
-    seed: int
     engine: Engine
     device: Device
-    threads: int
+    options: dict[str, Any]
+    seed: int
     check: Callable[[], None]
+    executor: Executor | None = None
+    progress: Callable[[int, int], None] | None = None
+
+    @property
+    def threads(self) -> int:
+        """Threads of stacks."""
+        return num_threads(self.options["threads"])
 
 
-def run_units(units: Iterable[Unit], setting: Setting) -> Iterator[ExperimentResult]:
+def run_units(units: Iterable[Unit], context: JobContext) -> Iterator[ExperimentResult]:
     """Runs the rows: in stacks, circuits together, where few qubits only end in measurements; the others alone."""
     waiting: list[Unit] = []
     numbers = 0  # of the rows that wait
     for unit in units:
-        prepared, options = unit.prepared, setting.options
-        if not is_stacked(prepared, options, setting.engine, unit.template is not None):
-            yield from _stacked(waiting, setting)
+        prepared, options = unit.prepared, context.options
+        if not is_stacked(prepared, options, context.engine, unit.template is not None):
+            yield from _stacked(waiting, context)
             waiting, numbers = [], 0
-            yield from _one_by_one(unit, setting)
+            yield from _one_by_one(unit, context)
             continue
         work = updates(prepared.code) // UPDATES_PER_NUMBER
         size = max(1 << prepared.code.num_qubits, work, _shots(prepared, options))
@@ -157,9 +166,9 @@ def run_units(units: Iterable[Unit], setting: Setting) -> Iterator[ExperimentRes
             waiting.append(part)
             numbers += part.num_rows * size
             if numbers >= STACK_NUMBERS:
-                yield from _stacked(waiting, setting)
+                yield from _stacked(waiting, context)
                 waiting, numbers = [], 0
-    yield from _stacked(waiting, setting)
+    yield from _stacked(waiting, context)
 
 
 def is_stacked(prepared: Prepared, options: dict[str, Any], engine: Engine, has_slots: bool) -> bool:
@@ -184,43 +193,43 @@ def _shots(prepared: Prepared, options: dict[str, Any]) -> int:
     return options["shots"] or 0 if prepared.code.reads else 0
 
 
-def _one_by_one(unit: Unit, setting: Setting) -> Iterator[ExperimentResult]:
+def _one_by_one(unit: Unit, context: JobContext) -> Iterator[ExperimentResult]:
     for number, values in enumerate(unit.values):
-        setting.check()
+        context.check()
         prepared = unit.prepared
         if unit.template is not None:
-            prepared = replace(prepared, code=unit.template.bound(prepared.code, unit.template.data(values[None])[0]))
-        asked = request(prepared, setting.options, setting.seed, unit.first + number, setting.device)
-        done = execute(prepared.code, setting.engine, asked, setting.check)
-        yield _with_parameters(experiment(prepared, done, asked, setting.engine.name), unit, values)
+            prepared = replace(prepared, code=prepared.code.filled(unit.template.data(values[None])[0]))
+        asked = request(prepared, context.options, context.seed, unit.first + number, context.device)
+        done = execute(prepared.code, context.engine, asked, context.check)
+        yield _with_parameters(experiment(prepared, done, asked, context.engine.name), unit, values)
 
 
-def _stacked(units: list[Unit], setting: Setting) -> Iterator[ExperimentResult]:
+def _stacked(units: list[Unit], context: JobContext) -> Iterator[ExperimentResult]:
     """The rows of ``units``, which are few enough that the job can be cancelled before the next."""
     if not units:
         return
-    setting.check()
+    context.check()
     start = time.perf_counter()
-    stacks, saved = _stacks(units, setting)
-    options = setting.options
+    stacks, saved = _stacks(units, context)
+    options = context.options
     measured = [stack for stack in stacks if stack.reads]
-    drawn = iter(sample_stacks(measured, setting.seed, options["shots"] or 0, options["memory"], setting.threads))
+    drawn = iter(sample_stacks(measured, context.seed, options["shots"] or 0, options["memory"], context.threads))
     seconds = (time.perf_counter() - start) / sum(unit.num_rows for unit in units)
-    asked = request(units[0].prepared, options, setting.seed, units[0].first, setting.device)  # what all have in common
+    asked = request(units[0].prepared, options, context.seed, units[0].first, context.device)  # what all have in common
     for unit, stack, states in zip(units, stacks, saved, strict=True):
         code = unit.prepared.code
-        predicted = predict_stack(code.num_ops, code.num_qubits, setting.device)
+        predicted = predict_stack(code.num_ops, code.num_qubits, context.device)
         tally = Tally(STACK_STEP, 0.0, predicted.seconds, 1)
         kind = "final state" if stack.reads else "none"
         for values, results in zip(unit.values, states, strict=True):
             done = Execution(next(drawn) if stack.reads else None, None, results, tally, kind, seconds)
-            yield _with_parameters(experiment(unit.prepared, done, asked, setting.engine.name), unit, values)
+            yield _with_parameters(experiment(unit.prepared, done, asked, context.engine.name), unit, values)
 
 
-def _stacks(units: list[Unit], setting: Setting) -> tuple[list[StackRows], list[list[dict[str, Saved]]]]:
+def _stacks(units: list[Unit], context: JobContext) -> tuple[list[StackRows], list[list[dict[str, Saved]]]]:
     """What is to be sampled, and the saved vectors of each row by label.
 
-    On the CPU a state that is not saved is made where it is sampled; elsewhere all of them in one go.
+    Where the engine samples stacks, a state that is not saved is made where it is sampled; else all are made at once.
     """
     stacks: list[StackRows] = []
     works: list[StackWork | None] = []
@@ -228,11 +237,13 @@ def _stacks(units: list[Unit], setting: Setting) -> tuple[list[StackRows], list[
         code = unit.prepared.code
         numbers = NO_NUMBERS if unit.template is None else unit.template.data(unit.values)
         reads = _shown(code.reads, unit.prepared.layout)
-        here = setting.engine.name == "cpu"
-        program = stack_program(code.num_qubits, [segment.ops for segment in code.segments]) if here and reads else None
+        program = None
+        if context.engine.samples_stacks and reads:
+            program = stack_program(code.num_qubits, [segment.ops for segment in code.segments])
         stacks.append(StackRows(program, numbers, reads, unit.first))
-        works.append(StackWork(code.num_qubits, code.joined_ops(), numbers) if code.saves or not here else None)
-    made = iter(setting.engine.run_stacks([work for work in works if work is not None], setting.options["precision"]))
+        needs_states = code.saves or not context.engine.samples_stacks
+        works.append(StackWork(code.num_qubits, code.joined_ops(), numbers) if needs_states else None)
+    made = iter(context.engine.run_stacks([work for work in works if work is not None], context.options["precision"]))
     saved: list[list[dict[str, Saved]]] = []
     for index, (unit, work) in enumerate(zip(units, works, strict=True)):
         states = None if work is None else next(made)

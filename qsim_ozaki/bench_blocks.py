@@ -205,13 +205,6 @@ def make_engine(name: str, threads: int) -> Engine:
     return select(name, threads=threads)
 
 
-def haar(size: int, seed: int) -> ComplexArray:
-    """A Haar-random matrix."""
-    rng = np.random.default_rng(seed)
-    q, r = np.linalg.qr(rng.normal(size=(size, size)) + 1j * rng.normal(size=(size, size)))
-    return np.ascontiguousarray(q * (np.diag(r) / np.abs(np.diag(r))))
-
-
 def random_vector(num_qubits: int, seed: int) -> ComplexArray:
     """A random state of norm 1."""
     rng = np.random.default_rng(seed)

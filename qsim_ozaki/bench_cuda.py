@@ -16,12 +16,12 @@ from importlib.metadata import version
 import numpy as np
 
 from qsim_ozaki import bench_custatevec
-from qsim_ozaki.bench_blocks import haar
 from qsim_ozaki.bench_cuda_row import Group, RowStates, RowTimer, RowWork, lowered
 from qsim_ozaki.bench_custatevec import CUSTATEVEC, ExState
-from qsim_ozaki.bench_gpu import fill, run_steps
+from qsim_ozaki.bench_gpu import run_steps
 from qsim_ozaki.bench_options import PRECISIONS, SEVERAL, check_known, check_widths, command_line
 from qsim_ozaki.bench_record import FAILED, OURS, Report, Row, Timing
+from qsim_ozaki.calibrate_ops import fill, haar
 from qsim_ozaki.circuits import FAMILIES as CIRCUITS
 from qsim_ozaki.cuda import create
 from qsim_ozaki.cuda_calibrate import pass_seconds

@@ -13,9 +13,10 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from qsim_ozaki.bench_custatevec import CUSTATEVEC, FORMS, FUSIONS, ExState, Library, Updater, gates, matrix_step
-from qsim_ozaki.bench_gpu import distance, fill, run_steps, step_seconds
+from qsim_ozaki.bench_gpu import distance, run_steps, step_seconds
 from qsim_ozaki.bench_record import OURS, WALL_QUBITS, Model, OnGpu, Row, Timing
 from qsim_ozaki.bench_worker import describe_plan
+from qsim_ozaki.calibrate_ops import fill
 from qsim_ozaki.circuits import build
 from qsim_ozaki.cuda import CudaEngine
 from qsim_ozaki.cuda_calibrate import Clocked, clock

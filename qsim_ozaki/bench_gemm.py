@@ -18,8 +18,8 @@ import numpy as np
 
 import qsim_ozaki._cpu as _cpu
 from qsim_ozaki import founding, moduli
-from qsim_ozaki.bench_blocks import BITS_34, BlockMap, haar, make_engine, on_cuda, random_vector
-from qsim_ozaki.cpu_calibrate import processor
+from qsim_ozaki.bench_blocks import BITS_34, BlockMap, make_engine, random_vector
+from qsim_ozaki.calibrate_ops import haar
 from qsim_ozaki.cuda_ozaki_pipeline import Pipeline
 from qsim_ozaki.cuda_tuning import FINISHED
 from qsim_ozaki.engine import Engine
@@ -93,11 +93,10 @@ def begin(title: str, name: str, options: GemmOptions, engine: Engine) -> Experi
         options: of the experiment.
         engine: it applies the maps.
     """
-    cuda = on_cuda(engine)
     return Experiment(
         title,
         now(),
-        processor() if cuda is None else cuda.launcher.device_name,
+        engine.device_name,
         shlex.join(["qsim-ozaki", "bench", *command(name, options)]),
         options.num_qubits,
         engine.threads,
@@ -105,7 +104,7 @@ def begin(title: str, name: str, options: GemmOptions, engine: Engine) -> Experi
     )
 
 
-def measure(options: GemmOptions, progress: Callable[[Experiment], None] = lambda _: None) -> Experiment:
+def measure_gemm(options: GemmOptions, progress: Callable[[Experiment], None] = lambda _: None) -> Experiment:
     """Times every variant at every size, in turn; ``progress`` is called after each size.
 
     Raises:
@@ -196,4 +195,4 @@ def answer(words: str) -> None:
     """What another process asked, given as the JSON of its options, is measured and printed as JSON."""
     fields: dict[str, Any] = json.loads(words)
     fields |= {"sizes": tuple(fields["sizes"]), "only": tuple(fields["only"]), "others": False}
-    print(json.dumps(measure(GemmOptions(**fields)).as_json()))
+    print(json.dumps(measure_gemm(GemmOptions(**fields)).as_json()))

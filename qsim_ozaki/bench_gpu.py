@@ -1,4 +1,4 @@
-"""States of a benchmark on a GPU: random ones, whole plans run on them, the distance of two.
+"""States of a benchmark on a GPU: whole plans run on them, the distance of two.
 
 In: a CUDA engine, states. Out: seconds, distances. No state is copied to the host. It decides nothing.
 """
@@ -12,29 +12,11 @@ from typing import Any
 import numpy as np
 
 from qsim_ozaki.bench_blocks import deposit
+from qsim_ozaki.calibrate_ops import PART_QUBITS
 from qsim_ozaki.cuda_calibrate import StepRunner, clock
 from qsim_ozaki.cuda_state import CudaState
 from qsim_ozaki.engine import Engine, State
 from qsim_ozaki.steps import Relabel, Step
-
-PART_QUBITS = 24  # amplitudes made or compared at a time: a gibibyte with all intermediate results
-
-
-def fill(cupy: Any, amps: Any, seed: int) -> None:
-    """Random amplitudes of about norm 1, the same for the same seed, made on the device.
-
-    Args:
-        cupy: the module of ``amps``.
-        amps: ``(2**n,)``, complex, on the device.
-        seed: of all of them.
-    """
-    real = np.float32 if amps.dtype == np.complex64 else np.float64
-    part = min(int(amps.size), 1 << PART_QUBITS)
-    cupy.random.seed(seed)
-    for first in range(0, int(amps.size), part):
-        values = cupy.random.standard_normal(2 * part, dtype=real)
-        values *= real((2 * amps.size) ** -0.5)
-        amps[first : first + part] = values.view(amps.dtype)
 
 
 def run_steps(engine: Engine, state: State, steps: Sequence[Step]) -> None:
@@ -64,7 +46,7 @@ def distance(cupy: Any, ours: Any, theirs: Any, place: Sequence[int]) -> float:
     sums = cupy.zeros(2, np.float64)
     for number in range(1 << (len(place) - low)):
         mine = ours[inside | int(deposit(np.array([number]), place[low:])[0])]
-        delta = theirs[number << low : number + 1 << low] - mine
+        delta = theirs[number << low : (number + 1) << low] - mine
         for which, values in enumerate((delta, mine)):
             sums[which] += (values.real.astype(np.float64) ** 2 + values.imag.astype(np.float64) ** 2).sum()
     apart, norm = (float(value) for value in sums)

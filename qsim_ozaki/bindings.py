@@ -6,7 +6,7 @@ In: circuits and bindings. Out: arrays ``(rows, parameters)`` in the order of ``
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from qiskit.circuit import Parameter
 
 from qsim_ozaki.errors import OptionError
 
-Values = NDArray[np.float64]  # (rows, parameters)
+Values: TypeAlias = NDArray[np.float64]  # (rows, parameters), in the order of circuit.parameters
 
 
 def one_per_circuit(circuits: Sequence[QuantumCircuit], binds: object) -> list[Any]:

@@ -1,11 +1,12 @@
-"""The operators by which a GPU is measured: like those that plans contain, and few.
+"""The operators, matrices and states by which hardware is measured: like those of circuits.
 
-In: qubits of a tile, numbers of operators. Out: operators. It measures nothing and needs no GPU.
+In: qubits of a tile, numbers of operators, sizes, seeds. Out: operators, arrays. It measures nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from qsim_ozaki.ops import ComplexArray, Kind, Op
 
 NOTHING = (Op(Kind.DIAGONAL, (), np.ones(1, complex)),)  # a pass that only reads and writes
 CZ = np.array([1, 1, 1, -1], complex)
+PART_QUBITS = 24  # amplitudes made or compared at a time: a gibibyte with all intermediate results
 
 
 def rotations(qubits: Sequence[int], count: int) -> tuple[Op, ...]:
@@ -51,6 +53,31 @@ def fourier(num_targets: int) -> ComplexArray:
 def random_unitary(rng: np.random.Generator, size: int) -> ComplexArray:
     """A random unitary matrix."""
     return np.asarray(np.linalg.qr(rng.normal(size=(size, size)) + 1j * rng.normal(size=(size, size)))[0], complex)
+
+
+def haar(size: int, seed: int) -> ComplexArray:
+    """A Haar-random matrix."""
+    rng = np.random.default_rng(seed)
+    q, r = np.linalg.qr(rng.normal(size=(size, size)) + 1j * rng.normal(size=(size, size)))
+    return np.ascontiguousarray(q * (np.diag(r) / np.abs(np.diag(r))))
+
+
+def fill(cupy: Any, amps: Any, seed: int | None = None) -> None:
+    """Random amplitudes of about norm 1, made on the device.
+
+    Args:
+        cupy: the module of ``amps``.
+        amps: ``(2**n,)``, complex, on the device.
+        seed: the same one gives the same amplitudes; None leaves the device's generator where it is.
+    """
+    real = np.float32 if amps.dtype == np.complex64 else np.float64
+    part = min(int(amps.size), 1 << PART_QUBITS)
+    if seed is not None:
+        cupy.random.seed(seed)
+    for first in range(0, int(amps.size), part):
+        values = cupy.random.standard_normal(2 * part, dtype=real)
+        values *= real((2 * amps.size) ** -0.5)
+        amps[first : first + part] = values.view(amps.dtype)
 
 
 def _core(rng: np.random.Generator) -> ComplexArray:

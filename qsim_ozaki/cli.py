@@ -39,10 +39,10 @@ app = typer.Typer(
 app.add_typer(cli_bench.app, name="bench")
 
 Source = Annotated[str, typer.Argument(metavar="FILE", help="OpenQASM 2 or 3 file, or family:num_qubits as qft:20.")]
-Engine = Annotated[str | None, typer.Option(help="cpu, cuda, or auto, which is cpu.")]
+EngineOption = Annotated[str | None, typer.Option(help="cpu, cuda, or auto, which is cpu.")]
 Precision = Annotated[str | None, typer.Option(help="double (complex128) or single (complex64).")]
 Arithmetic = Annotated[str | None, typer.Option(help="auto, native or emulated, for dense blocks.")]
-Threads = Annotated[int | None, typer.Option(help="Worker threads; default all cores.")]
+ThreadsOption = Annotated[int | None, typer.Option(help="Worker threads; default all cores.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
 
 
@@ -51,10 +51,10 @@ def run(
     file: Source,
     shots: Annotated[int, typer.Option(help="Samples to draw.")] = 1024,
     seed: Annotated[int | None, typer.Option(help="Seed of the samples; the same seed gives the same counts.")] = None,
-    engine: Engine = None,
+    engine: EngineOption = None,
     precision: Precision = None,
     arithmetic: Arithmetic = None,
-    threads: Threads = None,
+    threads: ThreadsOption = None,
     top: Annotated[int, typer.Option(help="Outcomes to show.")] = 16,
     plot: Annotated[str | None, typer.Option(metavar="FILE.png", help="The counts as a picture.")] = None,
     as_json: AsJson = False,
@@ -91,10 +91,10 @@ def run(
 @app.command()
 def plan(
     file: Source,
-    engine: Engine = None,
+    engine: EngineOption = None,
     precision: Precision = None,
     arithmetic: Arithmetic = None,
-    threads: Threads = None,
+    threads: ThreadsOption = None,
 ) -> None:
     """Shows how a circuit would run, step by step, without running it."""
     backend = _backend(engine=engine, precision=precision, arithmetic=arithmetic, threads=threads)
@@ -104,10 +104,10 @@ def plan(
 @app.command()
 def compare(
     file: Source,
-    engine: Engine = None,
+    engine: EngineOption = None,
     precision: Precision = None,
     arithmetic: Arithmetic = None,
-    threads: Threads = None,
+    threads: ThreadsOption = None,
     tolerance: Annotated[
         float | None, typer.Option(help="Difference that counts as equal; default 1e-10, single 1e-4.")
     ] = None,
@@ -143,9 +143,9 @@ def batch(
     shots: Annotated[int, typer.Option(help="Samples to draw of each row.")] = 1024,
     seed: Annotated[int | None, typer.Option(help="Seed of all rows; a resumed batch keeps its own.")] = None,
     processes: Annotated[int, typer.Option(min=0, help="Worker processes; 0 for none.")] = 0,
-    engine: Engine = None,
+    engine: EngineOption = None,
     precision: Precision = None,
-    threads: Threads = None,
+    threads: ThreadsOption = None,
 ) -> None:
     """Runs every circuit at every row of parameters and writes each result as it comes.
 

@@ -23,9 +23,9 @@ Json = Annotated[str | None, typer.Option("--json", metavar="FILE", help="Everyt
 Markdown = Annotated[str | None, typer.Option(metavar="FILE", help="The tables as Markdown.")]
 Plot = Annotated[str | None, typer.Option(metavar="FILE.png", help="Times as a picture; needs Matplotlib.")]
 Repeats = Annotated[int, typer.Option(min=1, help="Counted runs of each.")]
-Threads = Annotated[int, typer.Option(min=0, help="Of the CPU engine, or every simulator; default all cores.")]
-Engine = Annotated[str, typer.Option(help="cpu or cuda.")]
-Qubits = Annotated[int, typer.Option(min=1, help="Of the state.")]
+ThreadsOption = Annotated[int, typer.Option(min=0, help="Of the CPU engine, or every simulator; default all cores.")]
+EngineOption = Annotated[str, typer.Option(help="cpu or cuda.")]
+QubitsOption = Annotated[int, typer.Option(min=1, help="Of the state.")]
 
 
 @app.callback(invoke_without_command=True)
@@ -39,7 +39,7 @@ def bench(
     precision: Annotated[list[str] | None, typer.Option(help="double or single; default both.")] = None,
     peer: Annotated[list[str] | None, typer.Option(help="Simulator to compare with; default all installed.")] = None,
     repeats: Repeats = 5,
-    threads: Threads = 0,
+    threads: ThreadsOption = 0,
     seconds: Annotated[int, typer.Option(min=0, help="On a GPU: after these no further row begins.")] = 0,
     seed: Annotated[int, typer.Option(help="Of the circuits.")] = 7,
     recorded: Annotated[
@@ -97,12 +97,12 @@ def _measured(
 
 @app.command()
 def gemm(
-    engine: Engine = "cpu",
-    qubits: Qubits = 18,
+    engine: EngineOption = "cpu",
+    qubits: QubitsOption = 18,
     size: Annotated[list[int] | None, typer.Option(help="Qubits of the matrix; default 6, 8 and 10.")] = None,
     only: Annotated[list[str] | None, typer.Option(help="native, library, emulated or founding; default all.")] = None,
     repeats: Repeats = 5,
-    threads: Threads = 0,
+    threads: ThreadsOption = 0,
     seed: Annotated[int, typer.Option(help="Of matrices, targets and state.")] = 7,
     alone: Annotated[bool, typer.Option("--alone", help="Start no other process, as one started so does.")] = False,
     json_file: Json = None,
@@ -116,16 +116,16 @@ def gemm(
     options = bench_gemm.GemmOptions(
         engine, qubits, repeats=repeats, threads=threads, seed=seed, others=not alone, **_chosen(given)
     )
-    _experiment(bench_gemm.measure, options, (json_file, markdown, plot))
+    _experiment(bench_gemm.measure_gemm, options, (json_file, markdown, plot))
 
 
 @app.command()
 def hadamard(
-    engine: Engine = "cpu",
-    qubits: Qubits = 20,
+    engine: EngineOption = "cpu",
+    qubits: QubitsOption = 20,
     size: Annotated[list[int] | None, typer.Option(help="Qubits transformed; default 10 and 14.")] = None,
     repeats: Repeats = 5,
-    threads: Threads = 0,
+    threads: ThreadsOption = 0,
     seed: Annotated[int, typer.Option(help="Of the state.")] = 7,
     json_file: Json = None,
     markdown: Markdown = None,
@@ -136,7 +136,7 @@ def hadamard(
     from qsim_ozaki.bench_gemm import GemmOptions
 
     options = GemmOptions(engine, qubits, tuple(size or (10, 14)), repeats=repeats, threads=threads, seed=seed)
-    _experiment(bench_hadamard.measure, options, (json_file, markdown, plot))
+    _experiment(bench_hadamard.measure_hadamard, options, (json_file, markdown, plot))
 
 
 def _chosen(given: dict[str, Any]) -> dict[str, Any]:

@@ -6,8 +6,11 @@ In: instructions, control flow included. Out: code items in order. It knows neit
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
 
 from qsim_ozaki.expressions import Expression
 from qsim_ozaki.op_list import OpList
@@ -118,6 +121,14 @@ class Code:
             joined.extend(segment.ops)
         return joined
 
+    def filled(self, row: NDArray[np.complex128]) -> Code:
+        """This code with its slots filled: from ``row``, the data of all slots, in order."""
+        items = [
+            replace(item, ops=OpList(item.ops.native.filled(row))) if isinstance(item, Segment) else item
+            for item in self.items
+        ]
+        return replace(self, items=tuple(items))
+
     def collapses_at(self, index: int) -> bool:
         """Whether the item at ``index`` draws an outcome from the state."""
         item = self.items[index]
@@ -191,7 +202,10 @@ class Writer:
         else:
             outer = self.breaks, self.continues
             self.breaks, self.continues = [], []
-            self._write_while(item) if isinstance(item, While) else self._write_iterations(item)
+            if isinstance(item, While):
+                self._write_while(item)
+            else:
+                self._write_iterations(item)
             self._fill(self.breaks)
             self.breaks, self.continues = outer
 

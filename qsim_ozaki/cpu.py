@@ -45,12 +45,19 @@ class CpuEngine:
     """Runs steps with the kernels of `_cpu` on ``threads`` threads."""
 
     name = "cpu"
+    samples_stacks = True
+    runs_concurrently = True
 
     def __init__(self, threads: int, max_memory_bytes: int) -> None:
         self.threads = threads or available_threads()
         self.max_memory_bytes = max_memory_bytes
         self._memory_read = -1.0
         self._memory_bytes = 0
+
+    @property
+    def device_name(self) -> str:
+        """The processor's name, as the operating system gives it."""
+        return cpu_calibrate.processor()
 
     def device(self) -> Device:
         """The calibrated record of this machine."""

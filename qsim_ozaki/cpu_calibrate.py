@@ -5,10 +5,8 @@ In: thread count, memory. Out: a `Device`. The file is named by processor, instr
 
 from __future__ import annotations
 
-import json
 import os
 import platform
-import tempfile
 import time
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -16,9 +14,10 @@ from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
-import platformdirs
 
 import qsim_ozaki._cpu as _cpu
+from qsim_ozaki.cache import DeviceRecords
+from qsim_ozaki.calibrate_ops import random_unitary, rotations
 from qsim_ozaki.cpu_program import tile_program
 from qsim_ozaki.device import PAGE_BYTES, Device, MemoryRates, Rates
 from qsim_ozaki.ops import Kind, Op
@@ -33,21 +32,14 @@ REPEATS = 3
 PREPARE_REPEATS = 5
 FILL_QUBITS = 21  # between states that fit a last-level cache and those that do not
 PAGE_QUBITS = (PAGE_BYTES // 16).bit_length() - 1  # qubits inside a page, complex128
+RECORDS = DeviceRecords("devices.json")
 
 
 @cache
 def _measured(threads: int) -> dict[str, float]:
     """Rates of this machine, from the cache file or measured now."""
     name = f"{processor()} {_cpu.isa()} {threads} threads {version('qsim-ozaki')}"
-    file = platformdirs.user_cache_path("qsim-ozaki") / "devices.json"
-    try:
-        known: dict[str, dict[str, float]] = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        known = {}
-    if set(known.get(name, ())) != {*RATES}:
-        known[name] = {key: measure(threads) for key, measure in RATES.items()}
-        _write_atomically(file, json.dumps(known, indent=1))
-    return known[name]
+    return RECORDS.record(name, RATES.keys(), lambda: {key: rate(threads) for key, rate in RATES.items()})
 
 
 def cpu_device(threads: int, memory_bytes: int) -> Device:
@@ -148,15 +140,8 @@ def _dense(count: int) -> list[Op]:
     rng = np.random.default_rng(2)
     ops = []
     for number in range(count):
-        matrix = np.linalg.qr(rng.normal(size=(4, 4)) + 1j * rng.normal(size=(4, 4)))[0]
-        ops.append(Op(Kind.UNITARY, (TILE[4 + number % 7], TILE[5 + number % 7]), matrix))
+        ops.append(Op(Kind.UNITARY, (TILE[4 + number % 7], TILE[5 + number % 7]), random_unitary(rng, 4)))
     return ops
-
-
-def _rotations(count: int) -> list[Op]:
-    """``count`` layers of real rotations on all qubits of a tile."""
-    matrix = np.array([[np.cos(0.7), -np.sin(0.7)], [np.sin(0.7), np.cos(0.7)]], complex)
-    return [Op(Kind.UNITARY, (q,), matrix) for _ in range(count) for q in TILE]
 
 
 def _flops_per_s(precision: str, threads: int) -> float:
@@ -173,18 +158,7 @@ RATES: dict[str, Callable[[int], float]] = {
     "double_flops_per_s": lambda threads: _flops_per_s("double", threads),
     "single_flops_per_s": lambda threads: _flops_per_s("single", threads),
     "cache_bandwidth_bytes_per_s": lambda threads: (
-        4 * SWEEPS_PER_LAYER * 32 * 2.0**ARITHMETIC_QUBITS / _extra_seconds(_rotations(4), "double", threads)
+        4 * SWEEPS_PER_LAYER * 32 * 2.0**ARITHMETIC_QUBITS / _extra_seconds(rotations(TILE, 4), "double", threads)
     ),
     "launch_seconds": lambda threads: _best_seconds(5, [], "double", threads),
 }
-
-
-def _write_atomically(file: Path, text: str) -> None:
-    """Writes ``text`` so that a reader sees the old file or the new one; a folder that is read-only is no error."""
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", dir=file.parent, delete=False, encoding="utf-8") as temporary:
-            temporary.write(text)
-        Path(temporary.name).replace(file)
-    except OSError:
-        return

@@ -49,7 +49,7 @@ class CudaEngine:
         threads: of the host, for what is computed there.
     """
 
-    name = "cuda"
+    name, samples_stacks, runs_concurrently = "cuda", False, False
 
     def __init__(self, launcher: Launcher) -> None:
         self.launcher = launcher
@@ -57,6 +57,11 @@ class CudaEngine:
         self.compiler = Compiler(launcher.architecture)
         self._programs: OrderedDict[tuple[int, int, str], tuple[Step, list[StateLaunch]]] = OrderedDict()
         self._ones: dict[str, Any] = {}
+
+    @property
+    def device_name(self) -> str:
+        """The GPU, as the driver calls it."""
+        return self.launcher.device_name
 
     def device(self) -> Device:
         """The calibrated record of this GPU."""

@@ -5,7 +5,6 @@ In: a CUDA engine, as a `StepRunner`. Out: a `Device`. The file is named by GPU,
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,7 +14,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from qsim_ozaki import jit
-from qsim_ozaki.calibrate_ops import NOTHING, fourier, mixing_layers, rotations
+from qsim_ozaki.cache import DeviceRecords
+from qsim_ozaki.calibrate_ops import NOTHING, fill, fourier, mixing_layers, rotations
 from qsim_ozaki.cuda_compiler import Compiler
 from qsim_ozaki.cuda_kernels import INSTANCES
 from qsim_ozaki.cuda_ozaki_pipeline import pipeline
@@ -38,7 +38,7 @@ MIXING_LAYERS = 1  # about as many operators as passes of circuits have, compile
 # chunks to those that take the host longer than the card.
 MEASURED_QUBITS, MEASURED_MODULI, MEASURED_WIDTHS = (8, 9, 10, 11), (0, 9, 16), 4
 BATCH = 8  # steps between two events: the first launch waits for the host, which would count as device time
-KNOWN: dict[str, dict[str, Any]] = {}  # to this process: a home that cannot be written costs it one measurement
+RECORDS = DeviceRecords("cuda-devices.json")
 PASS_RATES = {  # names in the file of the rates of each precision
     "double": ("double_flops_per_s", "double_gate_updates_per_s", "double_dense_flops_per_s"),
     "single": ("single_flops_per_s", "single_gate_updates_per_s", "single_dense_flops_per_s"),
@@ -101,21 +101,9 @@ def cuda_device(engine: StepRunner) -> Device:
 
 def _rates(engine: StepRunner) -> dict[str, Any]:
     """Measured fields of the record: from this process, the file, or now."""
-    from platformdirs import user_cache_path
-
-    file = user_cache_path("qsim-ozaki") / "cuda-devices.json"
     driver = engine.launcher.cupy.cuda.runtime.driverGetVersion()
     name = f"{engine.launcher.device_name} driver {driver} {jit.sources_hash()[:16]}"
-    if name not in KNOWN:
-        try:
-            known: dict[str, dict[str, Any]] = json.loads(file.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            known = {}
-        if set(known.get(name, ())) != FIELDS:  # never, or by another version
-            known[name] = measure(engine)
-            jit.write_atomically(file, json.dumps(known, indent=1).encode())
-        KNOWN[name] = known[name]
-    return KNOWN[name]
+    return RECORDS.record(name, FIELDS, lambda: measure(engine))
 
 
 def measure(engine: StepRunner) -> dict[str, Any]:
@@ -165,9 +153,7 @@ def _pass_rates(engine: StepRunner, qubits: int) -> dict[str, float]:
 def filled(engine: StepRunner, qubits: int, precision: str) -> CudaState:
     """A random state: multipliers that read zeros draw less of the power that bounds long runs."""
     state = engine.allocate(qubits, precision)
-    real = np.float64 if precision == "double" else np.float32
-    state.amps.view(real)[...] = engine.launcher.cupy.random.standard_normal(2 * state.amps.size, dtype=real)
-    state.amps *= real(2.0 ** (-(qubits + 1) / 2))
+    fill(engine.launcher.cupy, state.amps)
     return state
 
 

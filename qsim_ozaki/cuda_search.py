@@ -11,16 +11,16 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import qsim_ozaki._cpu as _cpu
+from qsim_ozaki.cache import LruCache
 from qsim_ozaki.cuda_energy import StageRow, stage_row
 from qsim_ozaki.cuda_lower import Item
 from qsim_ozaki.cuda_tuning import STAGE_ENERGIES
-from qsim_ozaki.kept import Kept
 
 Search: TypeAlias = tuple[tuple[tuple[int, int], ...], bool]  # (registers, pair) of each stage; whether the last waits
 
 ROW = struct.Struct("<QQddB")
 CHOICE_BYTES = 200  # of a stage's two masks as Python keeps them
-SEARCHES: Kept[Search] = Kept(16 << 20, 4096)  # passes of a few hundred items have about 10 KiB each
+SEARCHES: LruCache[Search] = LruCache(16 << 20, 4096)  # passes of a few hundred items have about 10 KiB each
 
 
 @dataclass(frozen=True, slots=True)

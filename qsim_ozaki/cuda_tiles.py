@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from qsim_ozaki import cuda_straight
+from qsim_ozaki.cache import LruCache
 from qsim_ozaki.cuda_compiler import Compiler
 from qsim_ozaki.cuda_kernels import INSTANCES
 from qsim_ozaki.cuda_layout import Tile
@@ -27,7 +28,6 @@ from qsim_ozaki.cuda_tuning import (
     ROW_QUBITS,
     RUNS_BEFORE_COMPILING,
 )
-from qsim_ozaki.kept import Kept
 from qsim_ozaki.launcher import Launcher
 from qsim_ozaki.op_list import OpList, mask_of
 from qsim_ozaki.ops import Op
@@ -80,7 +80,7 @@ def tile_launch(launcher: Launcher, compiler: Compiler, work: PassWork) -> State
 
 
 # Sources of the last pass of each structure for which any were generated: passes of other numbers need almost the same.
-LAST_SOURCES: Kept[list[str]] = Kept(8 << 20, 2048)  # passes of a few hundred operators have about 10 KiB each
+LAST_SOURCES: LruCache[list[str]] = LruCache(8 << 20, 2048)  # passes of a few hundred operators have about 10 KiB each
 
 
 def _last_sources(work: PassWork) -> list[str]:

@@ -9,6 +9,7 @@ import importlib
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from threading import Lock
 from typing import Protocol
 
 import numpy as np
@@ -70,6 +71,12 @@ class Engine(Protocol):
 
     name: str
     threads: int  # of the host, for what is computed there
+    samples_stacks: bool  # its stacks may run where the host samples them, state by state, without `run_stacks`
+    runs_concurrently: bool  # threads may work on states side by side; else they take turns, for its memory is scarce
+
+    @property
+    def device_name(self) -> str:
+        """The hardware, as its vendor calls it."""
 
     def device(self) -> Device:
         """The calibrated record that planning reads (measured once, then cached in a file)."""
@@ -138,7 +145,7 @@ def select(name: str, *, threads: int = 0, max_memory_bytes: int = 0) -> Engine:
     """The engine called ``name``.
 
     Args:
-        name: a key of `ENGINES`, or ``"auto"``: the first that is available.
+        name: a key of `ENGINES`, or ``"auto"``: the CPU engine, which is always available.
         threads: worker threads, 0 for all cores this process may use.
         max_memory_bytes: limit for one state, 0 for what the device has free.
 
@@ -151,3 +158,25 @@ def select(name: str, *, threads: int = 0, max_memory_bytes: int = 0) -> Engine:
         raise EngineError(f"engine {name!r} is not known; available: auto, {', '.join(ENGINES)}")
     engine: Engine = importlib.import_module(ENGINES[name]).create(threads, max_memory_bytes)
     return engine
+
+
+class SharedEngines:
+    """Engines by their options, made when first needed, each with the lock by which its users take turns.
+
+    Any thread may ask. A forked process makes its own engines, for threads and devices do not survive a fork.
+    """
+
+    def __init__(self) -> None:
+        self._engines: dict[tuple[int, str, int, int], tuple[Engine, Lock]] = {}
+
+    def shared(self, name: str, threads: int, max_memory_bytes: int) -> tuple[Engine, Lock]:
+        """The engine that `select` gives for these arguments, the same for the same ones, and its lock.
+
+        Raises:
+            EngineError: as `select`.
+        """
+        key = (os.getpid(), name, threads, max_memory_bytes)
+        if key not in self._engines:
+            engine = select(name, threads=threads, max_memory_bytes=max_memory_bytes)
+            self._engines.setdefault(key, (engine, Lock()))
+        return self._engines[key]

@@ -20,13 +20,11 @@ from qsim_ozaki.engine import Engine
 from qsim_ozaki.evaluate import Evaluator, make_evaluator
 from qsim_ozaki.gates import GATES, row_op
 from qsim_ozaki.observables import labelled
-from qsim_ozaki.pauli import Observable, SampledMeans, commuting_groups
+from qsim_ozaki.pauli import TURNS_TO_Z, Basis, Observable, RealArray, SampledMeans, commuting_groups
 from qsim_ozaki.plan import plan
 from qsim_ozaki.prepare import plan_options
 from qsim_ozaki.stack import num_threads
 from qsim_ozaki.steps import Relabel
-
-Real = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,7 +46,7 @@ class Estimation:
     check: Callable[[], None]
 
 
-def estimate_pub(pub: EstimatorPub, setting: Estimation) -> tuple[Real, Real, int]:
+def estimate_pub(pub: EstimatorPub, setting: Estimation) -> tuple[RealArray, RealArray, int]:
     """Values and standard errors in the pub's broadcast shape, and the shots of each basis (0: exact)."""
     shots = math.ceil(1 / pub.precision**2) if pub.precision else 0
     circuit = pub.circuit
@@ -60,13 +58,13 @@ def estimate_pub(pub: EstimatorPub, setting: Estimation) -> tuple[Real, Real, in
     row_of, term_of = np.broadcast_arrays(row_of, term_of)
     evs, stds = np.zeros(row_of.size), np.zeros(row_of.size)
     for places, evaluator, values, firsts in _groups(circuit, rows, row_of.reshape(-1), term_of.reshape(-1)):
-        wanted = [evaluator.frame.observable(terms[index]) for index in term_of.reshape(-1)[places[0]]]
-        for number, (mean, error) in enumerate(_values(evaluator, values, wanted, shots, (setting, firsts))):
+        wanted = [evaluator.qubit_map.observable(terms[index]) for index in term_of.reshape(-1)[places[0]]]
+        for number, (mean, error) in enumerate(_values(evaluator, values, wanted, shots, setting, firsts)):
             evs[places[number]], stds[places[number]] = mean, error
     return evs.reshape(row_of.shape), stds.reshape(row_of.shape), shots
 
 
-def _groups(circuit: QuantumCircuit, rows: Real, row_of: NDArray[np.int64], term_of: NDArray[np.int64]) -> Any:
+def _groups(circuit: QuantumCircuit, rows: RealArray, row_of: NDArray[np.int64], term_of: NDArray[np.int64]) -> Any:
     """Rows that want the same observables: (places of each row's values, evaluator, values, numbers of the rows)."""
     places: dict[int, list[int]] = {}
     for place, row in enumerate(row_of.tolist()):
@@ -85,10 +83,14 @@ def _groups(circuit: QuantumCircuit, rows: Real, row_of: NDArray[np.int64], term
 
 
 def _values(
-    evaluator: Evaluator, values: Real, wanted: Sequence[Observable], shots: int, where: tuple[Estimation, list[int]]
+    evaluator: Evaluator,
+    values: RealArray,
+    wanted: Sequence[Observable],
+    shots: int,
+    setting: Estimation,
+    numbers: Sequence[int],
 ) -> Any:
-    """(means, standard errors) of the wanted observables at each row."""
-    setting, numbers = where
+    """(means, standard errors) of the wanted observables at each row; ``numbers`` are those of the pub's rows."""
     threads = num_threads(setting.options["threads"])
     options = plan_options(setting.options)
     if not shots:
@@ -99,14 +101,16 @@ def _values(
     for rows, states in evaluator.states(values, setting.engine, options, threads):
         setting.check()
         for number, state in zip(numbers[rows], states, strict=True):
-            yield _sampled(state, wanted, shots, (setting, setting.first + number))
+            yield _sampled(state, wanted, shots, setting, setting.first + number)
 
 
 def _sampled(
-    state: NDArray[np.complexfloating], wanted: Sequence[Observable], shots: int, where: tuple[Estimation, int]
-) -> tuple[Real, Real]:
-    """Means of ``shots`` measurements in each basis that the observables need, and their standard errors."""
-    setting, row = where
+    state: NDArray[np.complexfloating], wanted: Sequence[Observable], shots: int, setting: Estimation, row: int
+) -> tuple[RealArray, RealArray]:
+    """Means of ``shots`` measurements in each basis that the observables need, and their standard errors.
+
+    The row's index in the job, ``row``, is part of the key of its random streams.
+    """
     means = SampledMeans(wanted, shots)
     for number, basis in enumerate(commuting_groups(wanted)):
         generator = sampling.stream(setting.seed, (row, number))
@@ -115,16 +119,14 @@ def _sampled(
 
 
 def _measured(
-    state: NDArray[np.complexfloating], basis: tuple[int, int], uniforms: Real, setting: Estimation
+    state: NDArray[np.complexfloating], basis: Basis, uniforms: RealArray, setting: Estimation
 ) -> NDArray[np.int64]:
     """Basis states drawn after X and Y were turned to Z on the qubits of ``basis``."""
     engine, options = setting.engine, plan_options(setting.options)
     num_qubits = state.size.bit_length() - 1
     ops = []
     for qubit in range(num_qubits):
-        if basis[0] >> qubit & 1:
-            turn = ("sdg", "h") if basis[1] >> qubit & 1 else ("h",)
-            ops += [row_op(GATES[name], (), (qubit,)) for name in turn]
+        ops += [row_op(GATES[name], (), (qubit,)) for name in TURNS_TO_Z[basis.letter(qubit)]]
     turned = engine.load(state, options.precision)
     ordered = replace(options, from_zero=False, restore_order=True)
     for step in plan(ops, num_qubits, engine.device(), ordered).steps:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from qiskit import QuantumCircuit
 
+from qsim_ozaki.bindings import Values
 from qsim_ozaki.code import Code, Segment
 from qsim_ozaki.device import Device
 from qsim_ozaki.engine import Engine
@@ -22,7 +23,7 @@ from qsim_ozaki.errors import MixedStateError
 from qsim_ozaki.execute import execute
 from qsim_ozaki.link import link
 from qsim_ozaki.lower import lower
-from qsim_ozaki.observables import Frame
+from qsim_ozaki.observables import QubitMap
 from qsim_ozaki.op_list import OpList
 from qsim_ozaki.ops import Op
 from qsim_ozaki.pauli import Masks, Observable, expectations, weighted
@@ -30,7 +31,7 @@ from qsim_ozaki.plan import PlanOptions
 from qsim_ozaki.program import Initialize, Measure, Program, Save
 from qsim_ozaki.readout import Request
 from qsim_ozaki.stack import is_stackable, pieces, run_stack, stack_program
-from qsim_ozaki.template import Template, Values, make_template
+from qsim_ozaki.template import Template, make_template
 
 LABEL = "statevector"
 
@@ -42,12 +43,12 @@ class Evaluator:
     Attributes:
         code: its operators, then one saved state in program order; parametric gates are slots.
         template: what fills the slots.
-        frame: where the circuit's qubits lie.
+        qubit_map: where the circuit's qubits lie.
     """
 
     code: Code
     template: Template
-    frame: Frame
+    qubit_map: QubitMap
 
     @property
     def num_qubits(self) -> int:
@@ -71,11 +72,8 @@ class Evaluator:
             return
         device = engine.device()
         for row in range(len(values)):
-            data = self.template.data(values[row : row + 1])
-            yield (
-                slice(row, row + 1),
-                final_vector(self.template.bound(self.code, data[0]), engine, device, options)[None],
-            )
+            code = self.code.filled(self.template.data(values[row : row + 1])[0])
+            yield slice(row, row + 1), final_vector(code, engine, device, options)[None]
 
     @cached_property
     def _valued(self) -> Code:
@@ -94,7 +92,7 @@ class Evaluator:
             return
         device = engine.device()
         for row in range(len(values)):
-            code = self.template.bound(self._valued, self.template.data(values[row : row + 1])[0])
+            code = self._valued.filled(self.template.data(values[row : row + 1])[0])
             found = weighted(observables, partial(_string_values, code, engine, device, options))
             yield slice(row, row + 1), found
 
@@ -132,7 +130,7 @@ def make_evaluator(circuit: QuantumCircuit) -> Evaluator | None:
     place = [-1] * circuit.num_qubits
     for qubit, index in enumerate(program.active):
         place[index] = qubit
-    return Evaluator(code, template, Frame(tuple(place), measured))
+    return Evaluator(code, template, QubitMap(tuple(place), measured))
 
 
 def _measured_at_the_end(program: Program) -> frozenset[int] | None:

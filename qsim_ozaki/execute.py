@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -21,8 +21,8 @@ from qsim_ozaki.engine import ColumnChecks, Engine, State
 from qsim_ozaki.errors import CapacityError, EngineError, LoweringError, OptionError, ProgramError
 from qsim_ozaki.history import Cursor, Leaves
 from qsim_ozaki.ops import Kind, Op
-from qsim_ozaki.placement import initialize_op, loaded, saved_order
-from qsim_ozaki.plan import Plan, PlanOptions
+from qsim_ozaki.placement import Part, Placement
+from qsim_ozaki.plan import Plan
 from qsim_ozaki.plan_cache import PLANS
 from qsim_ozaki.program import Assign, Forget, Initialize, Measure, Reset, Save
 from qsim_ozaki.readout import NEGLIGIBLE, Request, exact_end, sampled_end, shown
@@ -32,8 +32,8 @@ from qsim_ozaki.vectors import Vector, with_factor, with_idle_qubits
 
 MAX_ROUNDS = 100_000  # of all while loops of one history: a loop without end stops in seconds where rounds are short
 MAX_BRANCHES = 100_000  # histories with exact probabilities: half a minute where states are small
-NORM_TOLERANCE = {"double": 1e-8, "single": 1e-3}  # a drift above this is a defect, not rounding
-FLIP = (np.ones(2, complex), np.array([1, 0]))
+NORM_DRIFT = {"double": 1e-8, "single": 1e-3}  # a drift above this is a defect, not rounding
+BIT_FLIP = (np.ones(2, complex), np.array([1, 0]))
 
 
 @dataclass(slots=True)
@@ -133,10 +133,10 @@ class _Run:
     def all_histories(self) -> Leaves:
         """Follows every history; their ends in an order that does not depend on the memory there was."""
         key = (self.request.index,)
-        position = tuple(range(self.code.num_qubits))
+        placement = Placement(self.code.num_qubits)
         memory = Memory(0, (None,) * self.code.program.num_variables)
         weight = 1.0 if self.request.shots is None else self.request.shots
-        self._follow(Cursor(weight, key, self.request.seed, position, memory))
+        self._follow(Cursor(weight, key, self.request.seed, placement, memory))
         while self.postponed:
             self._follow(self.postponed.pop())
         self.leaves.sort()
@@ -148,7 +148,7 @@ class _Run:
             item = items[cursor.at]
             cursor.at += 1
             if isinstance(item, Segment):
-                self._segment(cursor, item)
+                self._do(cursor, cursor.placement.segment(item))
             elif isinstance(item, Measure):
                 self._measure(cursor, item)
             elif isinstance(item, Reset):
@@ -184,21 +184,14 @@ class _Run:
             cursor.at = item.target
 
     def _allocated(self, cursor: Cursor) -> State:
-        if cursor.state is None:
-            cursor.state = self.engine.allocate(self.code.num_qubits, self.request.plan_options.precision)
-        return cursor.state
+        return cursor.allocated(self.engine, self.request.plan_options.precision)
 
-    def _segment(self, cursor: Cursor, segment: Segment) -> None:
-        options = replace(
-            self.request.plan_options, from_zero=cursor.state is None, restore_order=segment.restore_order
-        )
-        self._do(cursor, segment.ops, options, segment.index)
-
-    def _do(self, cursor: Cursor, ops: Sequence[Op], options: PlanOptions, name: object) -> None:
-        """Plans ``ops`` (once per ``name`` and position) and does the steps."""
-        key = (name, cursor.position, options.from_zero)
+    def _do(self, cursor: Cursor, part: Part) -> None:
+        """Plans ``part`` (once per position that it starts from) and does the steps."""
+        key = (part.key, part.position, part.from_zero)
         if key not in self.plans:
-            self.plans[key] = PLANS.plan(ops, self.code.num_qubits, self.request.device, options, cursor.position)
+            options, device = part.options(self.request.plan_options), self.request.device
+            self.plans[key] = PLANS.plan(part.ops, self.code.num_qubits, device, options, part.position)
         todo = self.plans[key]
         state = self._allocated(cursor)
         for step in todo.steps:
@@ -209,7 +202,7 @@ class _Run:
         if any(isinstance(step, DenseBlock) and step.path is Path.OZAKI for step in todo.steps):
             found = self.engine.take_checks(state)
             self.tally.checks.add(found.redone, found.residual)
-        cursor.position = todo.final_position
+        cursor.placement.done(part, todo.final_position)
 
     def _measure(self, cursor: Cursor, measure: Measure) -> None:
         qubits = tuple(dict.fromkeys(measure.qubits))
@@ -221,8 +214,8 @@ class _Run:
         outcome = self._collapse(cursor, qubits)
         ones = tuple(qubit for index, qubit in enumerate(qubits) if outcome >> index & 1)
         if ones:
-            flips = [Op(Kind.PERMUTATION, (qubit,), FLIP[0], permutation=FLIP[1], name="reset") for qubit in ones]
-            self._do(cursor, flips, replace(self.request.plan_options, from_zero=False), ("flip", ones))
+            flips = [Op(Kind.PERMUTATION, (q,), BIT_FLIP[0], permutation=BIT_FLIP[1], name="reset") for q in ones]
+            self._do(cursor, cursor.placement.flips(ones, flips))
 
     def _collapse(self, cursor: Cursor, qubits: tuple[int, ...]) -> int:
         """Splits this history by the outcome of ``qubits`` and projects its state; returns the outcome it goes on with.
@@ -233,7 +226,7 @@ class _Run:
         state = self._allocated(cursor)
         physical = [cursor.position[qubit] for qubit in qubits]
         probabilities = self.engine.probabilities(state, physical)
-        if not abs(probabilities.sum() - 1) <= NORM_TOLERANCE[self.request.plan_options.precision]:
+        if not abs(probabilities.sum() - 1) <= NORM_DRIFT[self.request.plan_options.precision]:
             raise EngineError(
                 f"{self.engine.name} engine: the state's norm is {probabilities.sum()} instead of 1 before "
                 f"a measurement of qubits {qubits} of {self.code.program.name!r}. Please report this circuit."
@@ -286,22 +279,21 @@ class _Run:
         self.live_states -= 1
 
     def _initialize(self, cursor: Cursor, item: Initialize, fresh: bool) -> None:
-        whole = len(item.qubits) == self.code.num_qubits
-        if whole and cursor.state is not None:  # all that was there is gone, whatever it was
-            cursor.state, cursor.position = None, tuple(range(self.code.num_qubits))
+        whole = cursor.placement.begin_initialize(item)
+        if whole:
+            cursor.state = None
         if not fresh:
             self._reset(cursor, item.qubits)
             if cursor.abandoned:
                 return
-        op = initialize_op(item)
-        if op is not None:
-            options = replace(self.request.plan_options, from_zero=cursor.state is None)
-            self._do(cursor, [op], options, ("initialize", cursor.at))
+        part = cursor.placement.initialize(item, cursor.at - 1)
+        if part is not None:
+            self._do(cursor, part)
             return
         self.check()
         precision = self.request.plan_options.precision
         if whole:
-            cursor.position = loaded(item)
+            cursor.placement.load(item)
             cursor.state = self.engine.load(item.vector, precision)
             return
         places = [cursor.position[qubit] for qubit in item.qubits]
@@ -328,13 +320,9 @@ class _Run:
     def _whole_state(self, cursor: Cursor, save: Save) -> Vector:
         """The state in the order the save asks for: the engine's own buffer where nothing changes it any more."""
         state = cursor.in_place
-        order, after = saved_order(save, cursor.position)
-        if order != tuple(range(len(order))):
-            renamed = replace(cursor, position=order)
-            options = replace(self.request.plan_options, from_zero=False, restore_order=True)
-            self._do(renamed, [], options, ("restore", order))
-            assert renamed.position == tuple(range(len(order))), "the planner did not restore the order"
-            cursor.position = after
+        part = cursor.placement.save(save)
+        if part is not None:
+            self._do(cursor, part)
         vector = self._leading(self.engine.vector(state), save, sum(qubit >= 0 for qubit in save.qubits))
         if -1 in save.qubits:
             return with_idle_qubits(vector, save.qubits)
@@ -346,7 +334,7 @@ class _Run:
             return vector
         part = vector[: 1 << count]
         norm = float(np.vdot(part, part).real)
-        if not abs(norm - 1) <= NORM_TOLERANCE[self.request.plan_options.precision]:
+        if not abs(norm - 1) <= NORM_DRIFT[self.request.plan_options.precision]:
             raise LoweringError(
                 f"circuit {self.code.program.name!r}: state {save.label!r} is saved on {len(save.qubits)} qubits, but "
                 f"another qubit is not |0> there (probability {1 - norm:.3g}). Save all qubits."

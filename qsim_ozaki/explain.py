@@ -8,6 +8,7 @@ from __future__ import annotations
 import html
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from qsim_ozaki.device import Device
 from qsim_ozaki.op_list import OpList
@@ -17,26 +18,43 @@ from qsim_ozaki.units import format_bytes, format_seconds
 HEADER = ("step", "what", "qubits", "path", "passes", "moved", "time", "bound", "why")
 
 
-def explain_steps(
-    num_qubits: int, steps: Sequence[Step], totals: Prediction, device: Device, precision: str, memory_bytes: int
-) -> str:
-    """The table of ``steps`` with a line of totals and one on memory."""
-    rows: list[tuple[str, ...]] = [HEADER, *_step_rows(steps)]
+@dataclass(frozen=True, slots=True, eq=False)
+class Explained:
+    """The parts of a plan that its explanation shows.
+
+    Attributes:
+        num_qubits: width of the state.
+        steps: in order.
+        totals: prediction of all steps together.
+        device: that the plan is for.
+        precision: of the state.
+        memory_bytes: bytes of the state.
+    """
+
+    num_qubits: int
+    steps: Sequence[Step]
+    totals: Prediction
+    device: Device
+    precision: str
+    memory_bytes: int
+
+
+def explain_steps(plan: Explained) -> str:
+    """The table of the steps with a line of totals and one on memory."""
+    rows: list[tuple[str, ...]] = [HEADER, *_step_rows(plan.steps)]
     widths = [max(len(row[k]) for row in rows) for k in range(len(HEADER))]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
     lines.insert(1, "  ".join("-" * width for width in widths))
-    return "\n".join([*lines, "", *_summary(num_qubits, totals, device, precision, memory_bytes)])
+    return "\n".join([*lines, "", *_summary(plan)])
 
 
-def explain_html(
-    num_qubits: int, steps: Sequence[Step], totals: Prediction, device: Device, precision: str, memory_bytes: int
-) -> str:
+def explain_html(plan: Explained) -> str:
     """The same table as HTML, for notebooks."""
     head = "".join(f"<th>{cell}</th>" for cell in HEADER)
     body = "".join(
-        "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in _step_rows(steps)
+        "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in _step_rows(plan.steps)
     )
-    foot = "<br>".join(html.escape(line) for line in _summary(num_qubits, totals, device, precision, memory_bytes))
+    foot = "<br>".join(html.escape(line) for line in _summary(plan))
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><p>{foot}</p>"
 
 
@@ -61,13 +79,14 @@ def _step_rows(steps: Sequence[Step]) -> list[tuple[str, ...]]:
     return rows
 
 
-def _summary(num_qubits: int, totals: Prediction, device: Device, precision: str, memory_bytes: int) -> list[str]:
+def _summary(plan: Explained) -> list[str]:
     """Totals, and whether the state fits."""
-    fits = "fits" if memory_bytes <= device.memory_bytes else "DOES NOT FIT"
+    totals, device = plan.totals, plan.device
+    fits = "fits" if plan.memory_bytes <= device.memory_bytes else "DOES NOT FIT"
     return [
         f"total: {totals.passes:.1f} passes, {format_bytes(totals.bytes)} moved, {totals.flops / 1e9:.3g} Gflop, "
         f"{format_seconds(totals.seconds)} predicted on {device.name}",
-        f"state: {num_qubits} qubits, {precision}, {format_bytes(memory_bytes)}; "
+        f"state: {plan.num_qubits} qubits, {plan.precision}, {format_bytes(plan.memory_bytes)}; "
         f"{format_bytes(device.memory_bytes)} available ({fits})",
     ]
 

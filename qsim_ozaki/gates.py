@@ -33,11 +33,11 @@ from qiskit.circuit import (
 from qiskit.transpiler import Target
 
 import qsim_ozaki._cpu as _cpu
-from qsim_ozaki.op_list import KINDS
+from qsim_ozaki.op_list import KIND_OF_NUMBER
 from qsim_ozaki.ops import EMPTY, ComplexArray, IndexArray, Kind, Op
 
 GateData: TypeAlias = tuple[ComplexArray, IndexArray | None]  # `Op.data`, `Op.permutation`
-Values: TypeAlias = tuple[complex, ...]  # the entries of `Op.data`, row by row
+Entries: TypeAlias = tuple[complex, ...]  # the entries of `Op.data`, row by row
 Params: TypeAlias = tuple[float, ...]
 
 ANY = -1  # number of controls of a gate family whose width varies
@@ -66,7 +66,7 @@ class GateRow:
     num_controls: int
     num_params: int
     kind: Kind
-    build: Callable[..., Values]
+    build: Callable[..., Entries]
     inverse: str | None
     inverse_params: Callable[..., Params]
     permutation: tuple[int, ...] = ()
@@ -78,26 +78,26 @@ def _frozen(values: Any) -> ComplexArray:
     return array
 
 
-def _constant(*values: complex) -> Callable[[], Values]:
+def _constant(*values: complex) -> Callable[[], Entries]:
     """The builder of a gate without parameters."""
     return lambda: values
 
 
-def _p(angle: float) -> Values:
+def _p(angle: float) -> Entries:
     return 1, exp(1j * angle)
 
 
-def _rz(angle: float) -> Values:
+def _rz(angle: float) -> Entries:
     half = exp(0.5j * angle)
     return half.conjugate(), half
 
 
-def _rzz(angle: float) -> Values:
+def _rzz(angle: float) -> Entries:
     half = exp(0.5j * angle)
     return half.conjugate(), half, half, half.conjugate()
 
 
-def _global_phase(angle: float) -> Values:
+def _global_phase(angle: float) -> Entries:
     return (exp(1j * angle),)
 
 
@@ -106,39 +106,39 @@ def _half(angle: float) -> tuple[float, complex]:
     return math.cos(angle / 2), -1j * math.sin(angle / 2)
 
 
-def _rx(angle: float) -> Values:
+def _rx(angle: float) -> Entries:
     c, s = _half(angle)
     return c, s, s, c
 
 
-def _ry(angle: float) -> Values:
+def _ry(angle: float) -> Entries:
     c, s = math.cos(angle / 2), math.sin(angle / 2)
     return c, -s, s, c
 
 
-def _r(angle: float, phi: float) -> Values:
+def _r(angle: float, phi: float) -> Entries:
     c, s = _half(angle)
     return c, s * exp(-1j * phi), s * exp(1j * phi), c
 
 
-def _rv(x: float, y: float, z: float) -> Values:
+def _rv(x: float, y: float, z: float) -> Entries:
     """exp(-i (x X + y Y + z Z) / 2)."""
     angle = math.hypot(x, y, z)
     c, s = math.cos(angle / 2), math.sin(angle / 2) / angle if angle else 0.5
     return complex(c, -s * z), complex(-s * y, -s * x), complex(s * y, -s * x), complex(c, s * z)
 
 
-def _u(theta: float, phi: float, lam: float) -> Values:
+def _u(theta: float, phi: float, lam: float) -> Entries:
     c, s = math.cos(theta / 2), math.sin(theta / 2)
     return c, -s * exp(1j * lam), s * exp(1j * phi), c * exp(1j * (phi + lam))
 
 
-def _u2(phi: float, lam: float) -> Values:
+def _u2(phi: float, lam: float) -> Entries:
     h = math.sqrt(0.5)
     return h, -h * exp(1j * lam), h * exp(1j * phi), h * exp(1j * (phi + lam))
 
 
-def _cu(theta: float, phi: float, lam: float, gamma: float) -> Values:
+def _cu(theta: float, phi: float, lam: float, gamma: float) -> Entries:
     """exp(i gamma) times `_u`."""
     c, s = math.cos(theta / 2), math.sin(theta / 2)
     return (
@@ -149,28 +149,28 @@ def _cu(theta: float, phi: float, lam: float, gamma: float) -> Values:
     )
 
 
-def _rxx(angle: float) -> Values:
+def _rxx(angle: float) -> Entries:
     c, s = _half(angle)
     return c, 0, 0, s, 0, c, s, 0, 0, s, c, 0, s, 0, 0, c
 
 
-def _ryy(angle: float) -> Values:
+def _ryy(angle: float) -> Entries:
     c, s = _half(angle)
     return c, 0, 0, -s, 0, c, s, 0, 0, s, c, 0, -s, 0, 0, c
 
 
-def _rzx(angle: float) -> Values:
+def _rzx(angle: float) -> Entries:
     """exp(-i angle/2 X (x) Z): Z on target 0."""
     c, s = _half(angle)
     return c, 0, s, 0, 0, c, 0, -s, s, 0, c, 0, 0, -s, 0, c
 
 
-def _xx_minus_yy(angle: float, beta: float) -> Values:
+def _xx_minus_yy(angle: float, beta: float) -> Entries:
     c, s = _half(angle)
     return c, 0, 0, s * exp(-1j * beta), 0, 1, 0, 0, 0, 0, 1, 0, s * exp(1j * beta), 0, 0, c
 
 
-def _xx_plus_yy(angle: float, beta: float) -> Values:
+def _xx_plus_yy(angle: float, beta: float) -> Entries:
     c, s = _half(angle)
     return 1, 0, 0, 0, 0, c, s * exp(-1j * beta), 0, 0, s * exp(1j * beta), c, 0, 0, 0, 0, 1
 
@@ -343,7 +343,7 @@ def structured_op(matrix: ComplexArray, targets: tuple[int, ...], name: str) -> 
     """
     size = len(matrix)
     number, permutation = _cpu.structure_of(np.ascontiguousarray(matrix, complex).reshape(-1), size)
-    kind = KINDS[number]
+    kind = KIND_OF_NUMBER[number]
     if kind is Kind.DIAGONAL:
         return Op(kind, targets, _frozen(matrix.diagonal()), name=name)
     if kind is Kind.PERMUTATION:

@@ -61,7 +61,7 @@ def expectation_gradient(
         )
     (terms,) = labelled(observable)
     threads = num_threads(threads)
-    evs, gradient = _gradients(evaluator, evaluator.frame.observable(terms), values, threads)
+    evs, gradient = _gradients(evaluator, evaluator.qubit_map.observable(terms), values, threads)
     return (float(evs[0]), gradient[0]) if single else (evs, gradient)
 
 

@@ -13,7 +13,8 @@ import numpy as np
 
 from qsim_ozaki import sampling
 from qsim_ozaki.classical_values import Memory
-from qsim_ozaki.engine import State
+from qsim_ozaki.engine import Engine, State
+from qsim_ozaki.placement import Placement, Position
 from qsim_ozaki.sampling import Outcomes
 
 MEMORY_ORDER_KEY = 2**32 - 1  # the stream that shuffles shots; forks use smaller words
@@ -36,7 +37,7 @@ class Cursor:
         weight: shots, or the history's probability where probabilities are exact.
         key: of its random stream: the program's index, then each fork that led here.
         seed: of the whole job.
-        position: physical qubit of each program qubit.
+        placement: where the program's qubits lie in the state.
         state: None stands for |0...0>, not allocated yet.
         at: next code item.
         path: outcomes so far.
@@ -49,7 +50,7 @@ class Cursor:
     weight: float
     key: tuple[int, ...]
     seed: int
-    position: tuple[int, ...]
+    placement: Placement
     memory: Memory
     state: State | None = None
     at: int = 0
@@ -59,6 +60,18 @@ class Cursor:
     records: tuple[Record, ...] = ()
     abandoned: bool = False
     random: np.random.Generator | None = None  # made when first needed: it takes as long as a step of a small state
+
+    @property
+    def position(self) -> Position:
+        """Physical qubit of each program qubit."""
+        return self.placement.position
+
+    def allocated(self, engine: Engine, precision: str) -> State:
+        """The state, which something is about to touch: |0...0> where nothing has yet."""
+        if self.state is None:
+            self.state = engine.allocate(len(self.position), precision)
+        self.placement.touch()
+        return self.state
 
     @property
     def in_place(self) -> State:
@@ -80,7 +93,7 @@ class Cursor:
             weight,
             key,
             self.seed,
-            tuple(range(len(self.position))),
+            Placement(len(self.position)),
             memory,
             forced=(*self.path, outcome),
             records=self.records,
@@ -88,7 +101,7 @@ class Cursor:
 
     def join(self, other: Cursor, state: State) -> None:
         """Takes the place of ``other``, which it leaves, with a copy of its state: only the outcome is to come."""
-        self.state, self.position, self.path = state, other.position, other.path
+        self.state, self.placement, self.path = state, other.placement.copy(), other.path
         self.memory = replace(other.memory)
         self.at, self.jumps, self.forced = other.at - 1, other.jumps, self.forced[-1:]
 

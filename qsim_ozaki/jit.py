@@ -13,7 +13,6 @@ import importlib.util
 import os
 import re
 import sys
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -21,6 +20,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from qsim_ozaki.cache import write_atomically
 from qsim_ozaki.cuda_kernels import ARCHITECTURES, KERNELS, SOURCES, STRAIGHT, Kernel
 from qsim_ozaki.errors import EngineError
 
@@ -186,17 +186,6 @@ def _cache_file(name: str, source: str, opts: tuple[str, ...]) -> Path:
 
     key = hashlib.sha256("\0".join((sources_hash(), source, nvrtc().version, *opts)).encode()).hexdigest()[:32]
     return user_cache_path("qsim-ozaki") / "cubin" / f"{name}-{key}.cubin"
-
-
-def write_atomically(path: Path, data: bytes) -> None:
-    """Best effort: a read-only home costs a recompilation, not a failure."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
-            file.write(data)
-        Path(file.name).replace(path)
-    except OSError:
-        return
 
 
 class _Nvrtc:

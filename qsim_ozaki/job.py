@@ -29,7 +29,7 @@ QUEUE_SECONDS = 0.05
 _unfinished: weakref.WeakSet[OzakiJob] = weakref.WeakSet()
 
 # work(check, job_id): calls `check` before every step, which raises CancelledError once the job is cancelled
-Work: TypeAlias = Callable[[Callable[[], None], str], Any]
+JobFunction: TypeAlias = Callable[[Callable[[], None], str], Any]
 
 
 class OzakiJob(JobV1):  # type: ignore[misc]
@@ -43,12 +43,12 @@ class OzakiJob(JobV1):  # type: ignore[misc]
     """
 
     def __init__(
-        self, backend: BackendV2 | None, work: Work, turn: threading.Lock, timeout: float | None = None
+        self, backend: BackendV2 | None, work: JobFunction, turn: threading.Lock, timeout: float | None = None
     ) -> None:
         super().__init__(backend, str(uuid.uuid4()))
         self._timeout = timeout
         self._deadline = float("inf")
-        self._work: Work | None = work
+        self._work: JobFunction | None = work
         self._turn = turn
         self._status = JobStatus.INITIALIZING
         self._guard = threading.Lock()  # of _status: a job that is CANCELLED stays so

@@ -31,7 +31,7 @@ from qsim_ozaki import control
 from qsim_ozaki.classical import Variables, stored_bits
 from qsim_ozaki.errors import LoweringError
 from qsim_ozaki.expand import phase_ops, unitary_ops
-from qsim_ozaki.gates import ANY, GATES, ROWS, GateRow, Values, row_op
+from qsim_ozaki.gates import ANY, GATES, ROWS, Entries, GateRow, row_op
 from qsim_ozaki.op_list import KIND_NUMBERS, OpList
 from qsim_ozaki.ops import Kind, Op
 from qsim_ozaki.program import Initialize, Instruction, Measure, Program, Reset
@@ -46,7 +46,7 @@ LABEL_GATES = {"0": (), "1": ("x",), "+": ("h",), "-": ("x", "h"), "r": ("h", "s
 TABLE = _cpu.GateTable()
 
 
-def _add_to_table(row: GateRow) -> tuple[int, Callable[..., Values] | None]:
+def _add_to_table(row: GateRow) -> tuple[int, Callable[..., Entries] | None]:
     """The number in `TABLE` of a standard gate's row, and what makes its data of its angles."""
     fixed = not row.num_params
     values = np.array(row.build() if fixed else (), complex)

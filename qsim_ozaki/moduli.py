@@ -29,12 +29,6 @@ PARITY_BOUNDS = {"double": PARITY_UNITS * FP64_UNIT, "single": PARITY_UNITS * Fr
 
 
 @cache
-def coprime_moduli(count: int, largest: int = 256) -> tuple[int, ...]:
-    """The greedy pairwise coprime integers from ``largest`` down."""
-    return _greedy(count, range(largest, 1, -1))
-
-
-@cache
 def prime_moduli(count: int, largest: int = 127) -> tuple[int, ...]:
     """The ``count`` largest odd primes up to ``largest``."""
     return _greedy(count, [m for m in range(largest, 2, -1) if prime_factors(m) == (m,)])
@@ -85,12 +79,6 @@ def balanced(value: int, modulus: int) -> int:
     return (value + modulus // 2) % modulus - modulus // 2
 
 
-def complex_residues(re: int, im: int, modulus: int) -> tuple[int, int]:
-    """The pair (re + i im, re - i im), balanced."""
-    root = root_of_minus_one(modulus)
-    return balanced(re + root * im, modulus), balanced(re - root * im, modulus)
-
-
 def crt_fractions(moduli: Sequence[int]) -> tuple[Fraction, ...]:
     """f_t with x / M = sum_t r_t f_t modulo 1, for x = r_t modulo m_t; M is the product of the moduli."""
     product = math.prod(moduli)
@@ -106,22 +94,6 @@ def complex_crt_fractions(moduli: Sequence[int]) -> tuple[tuple[Fraction, Fracti
         root = pow(2 * root_of_minus_one(m), -1, m)
         out.append((Fraction(balanced(inverse * half, m), m), Fraction(balanced(inverse * root, m), m)))
     return tuple(out)
-
-
-def reconstruct(residues: Sequence[int], moduli: Sequence[int]) -> int:
-    """The integer of least magnitude with ``residues[t]`` modulo ``moduli[t]``."""
-    product = math.prod(moduli)
-    total = sum((r * f for r, f in zip(residues, crt_fractions(moduli), strict=True)), Fraction(0))
-    return balanced(int(total * product), product)
-
-
-def reconstruct_complex(pairs: Sequence[tuple[int, int]], moduli: Sequence[int]) -> tuple[int, int]:
-    """The integers (re, im) of least magnitude whose `complex_residues` are ``pairs``."""
-    product = math.prod(moduli)
-    re = im = Fraction(0)
-    for (p, q), (f, g) in zip(pairs, complex_crt_fractions(moduli), strict=True):
-        re, im = re + (p + q) * f, im + (p - q) * g
-    return balanced(int(re * product), product), balanced(int(im * product), product)
 
 
 def split_weight(weight: Fraction) -> tuple[float, float]:

@@ -27,7 +27,7 @@ LETTERS: dict[str, tuple[tuple[str, float], ...]] = {
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Frame:
+class QubitMap:
     """How the qubits of a circuit lie in its program.
 
     Attributes:

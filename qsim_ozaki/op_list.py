@@ -15,7 +15,7 @@ import qsim_ozaki._cpu as _cpu
 from qsim_ozaki.ops import Kind, Op
 
 KIND_NUMBERS = {Kind.DIAGONAL: 0, Kind.PERMUTATION: 1, Kind.HADAMARD: 2, Kind.UNITARY: 3}
-KINDS = tuple(KIND_NUMBERS)
+KIND_OF_NUMBER = tuple(KIND_NUMBERS)
 
 
 class OpList(Sequence[Op]):
@@ -91,7 +91,7 @@ class OpList(Sequence[Op]):
         kind, targets, controls, ctrl_state, data, permutation, name = self.native.get(number)
         if kind == KIND_NUMBERS[Kind.UNITARY]:
             data = data.reshape(1 << len(targets), -1)
-        return Op(KINDS[kind], targets, data, controls, ctrl_state, permutation, name)
+        return Op(KIND_OF_NUMBER[kind], targets, data, controls, ctrl_state, permutation, name)
 
     def __reduce__(self) -> tuple[object, ...]:
         return OpList.of, (list(self),)

@@ -20,7 +20,7 @@ from qsim_ozaki.sampling import check_seed
 LABEL_LETTERS = "01+-rl"
 MAX_SHOTS = 1 << 53  # counts are exact as floating-point numbers too, as Qiskit's tools make them
 DLPACK_CPU = 1  # kDLCPU in dlpack.h
-NORM_TOLERANCE = {8: 1e-5, 16: 1e-8}  # by bytes of an amplitude: room for the rounding of its own precision
+STATE_NORM_TOLERANCE = {8: 1e-5, 16: 1e-8}  # by bytes of an amplitude: room for the rounding of its own precision
 
 
 def _choice(*allowed: str) -> Callable[[str, object], object]:
@@ -105,7 +105,7 @@ def _check_initial_state(name: str, value: Any) -> object:
     if vector.dtype not in (np.complex64, np.complex128):
         vector = vector.astype(complex)
     norm = float(np.vdot(vector, vector).real)
-    if not abs(norm - 1) <= NORM_TOLERANCE[vector.dtype.itemsize]:
+    if not abs(norm - 1) <= STATE_NORM_TOLERANCE[vector.dtype.itemsize]:
         raise OptionError(f"{name} has squared norm {norm}, not 1. Divide it by its norm {norm**0.5}.")
     return vector
 

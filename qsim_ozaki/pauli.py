@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 import qsim_ozaki._cpu as _cpu
 
 Masks = NDArray[np.uint64]
-Real = NDArray[np.float64]
+RealArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -30,7 +30,7 @@ class Observable:
 
     x: Masks
     z: Masks
-    weights: Real
+    weights: RealArray
 
     @classmethod
     def of(cls, terms: Iterable[tuple[tuple[int, int], float]]) -> Observable:
@@ -70,7 +70,7 @@ def placed(label: str, places: Sequence[int]) -> Placed:
     return Placed((x, z), idle, turns)
 
 
-def string_values(states: NDArray[np.complexfloating], x: Masks, z: Masks, threads: int) -> Real:
+def string_values(states: NDArray[np.complexfloating], x: Masks, z: Masks, threads: int) -> RealArray:
     """``<state| P |state>`` of each Pauli string, ``(rows, strings)``.
 
     Args:
@@ -85,7 +85,7 @@ def string_values(states: NDArray[np.complexfloating], x: Masks, z: Masks, threa
     return values
 
 
-def expectations(states: NDArray[np.complexfloating], observables: Sequence[Observable], threads: int) -> Real:
+def expectations(states: NDArray[np.complexfloating], observables: Sequence[Observable], threads: int) -> RealArray:
     """<state| observable |state> for each, ``(rows, observables)``; every Pauli string is evaluated once.
 
     Args:
@@ -96,7 +96,7 @@ def expectations(states: NDArray[np.complexfloating], observables: Sequence[Obse
     return weighted(observables, lambda x, z: string_values(states, x, z, threads))
 
 
-def weighted(observables: Sequence[Observable], evaluate: Callable[[Masks, Masks], Real]) -> Real:
+def weighted(observables: Sequence[Observable], evaluate: Callable[[Masks, Masks], RealArray]) -> RealArray:
     """The values of ``observables``, ``(rows, observables)``, from those of their Pauli strings.
 
     Args:
@@ -162,6 +162,28 @@ def _image(ket: NDArray[np.complex128], terms: Sequence[tuple[Placed, float]], t
     return image
 
 
+# gates that turn the axis of a qubit's measurement to Z, in order
+TURNS_TO_Z: dict[str, tuple[str, ...]] = {"I": (), "X": ("h",), "Y": ("sdg", "h"), "Z": ()}
+LETTER_OF_BITS = ("I", "X", "Z", "Y")  # by the bit of x and, twice its value, that of z
+
+
+@dataclass(frozen=True, slots=True)
+class Basis:
+    """The axis along which each qubit is measured, as masks: X has its bit in ``x``, Z in ``z``, Y in both.
+
+    Attributes:
+        x: of the qubits measured along X or Y.
+        z: of the qubits measured along Z or Y.
+    """
+
+    x: int
+    z: int
+
+    def letter(self, qubit: int) -> str:
+        """``"X"``, ``"Y"`` or ``"Z"``; ``"I"`` where ``qubit`` is not measured."""
+        return LETTER_OF_BITS[(self.x >> qubit & 1) + 2 * (self.z >> qubit & 1)]
+
+
 class SampledMeans:
     """Means of observables from measurements in several bases, and their standard errors.
 
@@ -178,7 +200,7 @@ class SampledMeans:
         # each string counts in the first basis that measures it
         self.left = [np.ones(len(o.weights), bool) for o in wanted]
 
-    def add(self, basis: tuple[int, int], samples: NDArray[np.integer], counts: NDArray[np.integer]) -> None:
+    def add(self, basis: Basis, samples: NDArray[np.integer], counts: NDArray[np.integer]) -> None:
         """Takes in the outcomes of one basis: distinct ``samples``, bit q of which is qubit q's, and their counts."""
         for index, observable in enumerate(self.wanted):
             taken = measured_in(observable, basis) & self.left[index]
@@ -192,13 +214,13 @@ class SampledMeans:
             self.means[index] += mean
             self.variances[index] += float(counts @ (totals - mean) ** 2) / max(1, self.shots - 1) / self.shots
 
-    def values_and_errors(self) -> tuple[Real, Real]:
+    def values_and_errors(self) -> tuple[RealArray, RealArray]:
         """Of every observable, once all bases are in."""
         return self.means, np.sqrt(self.variances)
 
 
-def commuting_groups(observables: Sequence[Observable]) -> list[tuple[int, int]]:
-    """Measurement bases that serve every Pauli string: (x, z) masks of what is measured on each qubit.
+def commuting_groups(observables: Sequence[Observable]) -> list[Basis]:
+    """Measurement bases that serve every Pauli string.
 
     Strings share a basis where they hold the same letter on each qubit that both act on; first fit, in order.
     """
@@ -211,12 +233,12 @@ def commuting_groups(observables: Sequence[Observable]) -> list[tuple[int, int]]
                 break
         else:
             groups.append((x, z))
-    return [group for group in groups if group != (0, 0)]
+    return [Basis(x, z) for x, z in groups if x | z]
 
 
-def measured_in(observable: Observable, basis: tuple[int, int]) -> NDArray[np.bool_]:
+def measured_in(observable: Observable, basis: Basis) -> NDArray[np.bool_]:
     """Which strings of ``observable`` the basis measures, the identity not included."""
-    x, z = (np.uint64(mask) for mask in basis)
+    x, z = np.uint64(basis.x), np.uint64(basis.z)
     support = observable.x | observable.z
     clash = ((observable.x ^ x) | (observable.z ^ z)) & support
     return np.asarray((clash == 0) & (support != 0), bool)

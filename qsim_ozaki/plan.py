@@ -14,7 +14,7 @@ from qsim_ozaki.choose import Asked
 from qsim_ozaki.cost import predict_prepare, total
 from qsim_ozaki.device import Device, state_bytes
 from qsim_ozaki.errors import CapacityError
-from qsim_ozaki.explain import explain_html, explain_steps
+from qsim_ozaki.explain import Explained, explain_html, explain_steps
 from qsim_ozaki.footprint import Footprint
 from qsim_ozaki.fuse import absorb_product, fuse, relabel_swaps
 from qsim_ozaki.late import LateQubits
@@ -82,15 +82,15 @@ class Plan:
 
     def explain(self) -> str:
         """A table: per step what it does, where, by which path and why, passes, bytes, seconds, bound; totals."""
-        return explain_steps(*self._told())
+        return explain_steps(self._explained())
 
     def _repr_html_(self) -> str:
         """The same for notebooks."""
-        return explain_html(*self._told())
+        return explain_html(self._explained())
 
-    def _told(self) -> tuple[int, Sequence[Step], Prediction, Device, str, int]:
+    def _explained(self) -> Explained:
         precision = self.options.precision
-        return self.num_qubits, self.steps, self.prediction, self.device, precision, self.memory_bytes
+        return Explained(self.num_qubits, self.steps, self.prediction, self.device, precision, self.memory_bytes)
 
 
 def plan(

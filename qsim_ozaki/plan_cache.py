@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from qsim_ozaki.cache import LruCache
 from qsim_ozaki.device import Device
-from qsim_ozaki.kept import Kept
 from qsim_ozaki.op_list import OpList
 from qsim_ozaki.ops import Op
 from qsim_ozaki.plan import Plan, PlanOptions, plan
@@ -24,7 +24,7 @@ class PlanCache:
     """The plans that were asked for last, for any thread."""
 
     def __init__(self) -> None:
-        self._plans: Kept[Plan] = Kept(MAX_KEPT_BYTES, MAX_PLANS)
+        self._plans: LruCache[Plan] = LruCache(MAX_KEPT_BYTES, MAX_PLANS)
         self._patterns = Patterns()
 
     def plan(

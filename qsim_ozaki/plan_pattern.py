@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+from qsim_ozaki.cache import LruCache
 from qsim_ozaki.choose import least_block_qubits
 from qsim_ozaki.device import Device
-from qsim_ozaki.kept import Kept
 from qsim_ozaki.op_list import OpList
 from qsim_ozaki.ops import Op
 from qsim_ozaki.plan import Plan, PlanOptions, Start, Task, decide, prepare
@@ -35,7 +35,7 @@ class Patterns:
     """The plans that were made last, by all that they depend on; for any thread."""
 
     def __init__(self) -> None:
-        self._kept: Kept[_Pattern] = Kept(MAX_KEPT_BYTES, MAX_PATTERNS)
+        self._kept: LruCache[_Pattern] = LruCache(MAX_KEPT_BYTES, MAX_PATTERNS)
 
     def plan(
         self, ops: Sequence[Op], num_qubits: int, device: Device, options: PlanOptions, position: Sequence[int]

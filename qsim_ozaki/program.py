@@ -42,7 +42,7 @@ class Save:
     """Something of the state so far is saved under ``label``.
 
     Attributes:
-        what: a key of `saving.KINDS`.
+        what: a key of `saving.SAVED_KINDS`.
         label: key in the result.
         qubits: index bit j is ``qubits[j]`` (-1: an idle qubit, always 0).
         form: ``"single"``; ``"average"`` or ``"accum"`` (the sum) over shots; or ``"list"``, an entry per shot.

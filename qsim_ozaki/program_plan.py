@@ -6,15 +6,13 @@ In: `Code`, a `Device`, `PlanOptions`. Out: a `ProgramPlan`. Like the planner it
 from __future__ import annotations
 
 import html
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from qsim_ozaki.code import Code, CodeItem, Segment
 from qsim_ozaki.cost import predict_stack, total
 from qsim_ozaki.device import Device, state_bytes
 from qsim_ozaki.op_list import OpList
-from qsim_ozaki.ops import Op
-from qsim_ozaki.placement import initialize_op, loaded, saved_order
+from qsim_ozaki.placement import Part, Placement
 from qsim_ozaki.plan import Plan, PlanOptions
 from qsim_ozaki.plan_cache import PLANS
 from qsim_ozaki.program import Initialize, Measure, Reset, Save
@@ -68,7 +66,7 @@ def plan_program(code: Code, device: Device, options: PlanOptions) -> ProgramPla
     for index, item in enumerate(code.items):
         planner.add(index, item)
     if not planner.plans:
-        planner.plan("segment 0", OpList(), planner.options)
+        planner.add(0, Segment(0, OpList()))
     plans = tuple(planner.plans)
     prediction = total(each.prediction for each in plans)
     return ProgramPlan(code.num_qubits, plans, tuple(planner.titles), prediction, plans[0].memory_bytes)
@@ -85,56 +83,44 @@ def plan_stack(code: Code, device: Device, options: PlanOptions) -> ProgramPlan:
 
 
 class _Planner:
-    """Follows where the qubits lie and whether anything was written, as the executor does."""
+    """Plans the parts of a program one after the other."""
 
     def __init__(self, code: Code, device: Device, options: PlanOptions) -> None:
         self.code = code
         self.device = device
-        self.options = replace(options, from_zero=True)  # until something touches the state
-        self.position = tuple(range(code.num_qubits))
+        self.options = options
+        self.placement = Placement(code.num_qubits)
         self.plans: list[Plan] = []
         self.titles: list[str] = []
 
     def add(self, index: int, item: CodeItem) -> None:
         if isinstance(item, Segment):
-            options = replace(self.options, restore_order=item.restore_order)
-            self.position = self.plan(f"segment {item.index}", item.ops, options)
+            self.plan(self.placement.segment(item))
         elif isinstance(item, Initialize):
-            self.initialize(item, fresh=index in self.code.fresh)
+            self.initialize(item, index)
         elif isinstance(item, Save):
-            self.touch()
-            if item.what in WHOLE_STATES:
-                self.save(item)
+            self.placement.touch()
+            part = self.placement.save(item) if item.what in WHOLE_STATES else None
+            if part is not None:
+                self.plan(part)
         elif isinstance(item, (Measure, Reset)):
-            self.touch()
+            self.placement.touch()
 
-    def touch(self) -> None:
-        self.options = replace(self.options, from_zero=False)
+    def plan(self, part: Part) -> None:
+        options = part.options(self.options)
+        plan = PLANS.plan(part.ops, self.code.num_qubits, self.device, options, part.position)
+        self.plans.append(plan)
+        self.titles.append(part.title)
+        self.placement.done(part, plan.final_position)
 
-    def plan(self, title: str, ops: Sequence[Op], options: PlanOptions) -> tuple[int, ...]:
-        made = PLANS.plan(ops, self.code.num_qubits, self.device, options, self.position)
-        self.plans.append(made)
-        self.titles.append(title)
-        self.touch()
-        return made.final_position
-
-    def initialize(self, item: Initialize, fresh: bool) -> None:
-        whole = len(item.qubits) == self.code.num_qubits
-        if whole:
-            self.position = tuple(range(self.code.num_qubits))
-            self.options = replace(self.options, from_zero=True)
-        if not fresh:
-            self.touch()
-        op = initialize_op(item)
-        if op is not None:
-            self.position = self.plan("initialize", [op], self.options)
+    def initialize(self, item: Initialize, index: int) -> None:
+        whole = self.placement.begin_initialize(item)
+        if index not in self.code.fresh:
+            self.placement.touch()
+        part = self.placement.initialize(item, index)
+        if part is not None:
+            self.plan(part)
         elif whole:
-            self.position = loaded(item)
-        self.touch()
-
-    def save(self, item: Save) -> None:
-        order, after = saved_order(item, self.position)
-        if order != tuple(range(len(order))):
-            self.position = order
-            self.plan(f"order of {item.label!r}", [], replace(self.options, restore_order=True))
-            self.position = after
+            self.placement.load(item)
+        else:
+            self.placement.touch()

@@ -13,7 +13,7 @@ import numpy as np
 from qsim_ozaki import sampling
 from qsim_ozaki.code import Code
 from qsim_ozaki.device import Device
-from qsim_ozaki.engine import Engine, State
+from qsim_ozaki.engine import Engine
 from qsim_ozaki.errors import OptionError
 from qsim_ozaki.history import Cursor, Leaf, Leaves
 from qsim_ozaki.plan import PlanOptions
@@ -65,12 +65,6 @@ def shown(request: Request, cursor: Cursor, qubit_of: dict[int, int]) -> tuple[i
     return fixed, reads
 
 
-def _state(code: Code, engine: Engine, request: Request, cursor: Cursor) -> State:
-    if cursor.state is None:
-        cursor.state = engine.allocate(code.num_qubits, request.plan_options.precision)
-    return cursor.state
-
-
 def sampled_end(code: Code, engine: Engine, request: Request, cursor: Cursor, check: Callable[[], None]) -> Leaf:
     """The outcomes of the shots of ``cursor``, in blocks."""
     shots, memory = int(cursor.weight), request.memory
@@ -81,7 +75,7 @@ def sampled_end(code: Code, engine: Engine, request: Request, cursor: Cursor, ch
     for start in range(0, shots if reads else 0, sampling.SHOTS_PER_BLOCK):
         check()
         uniforms = cursor.generator().random(min(sampling.SHOTS_PER_BLOCK, shots - start))
-        samples = engine.sample(_state(code, engine, request, cursor), uniforms)
+        samples = engine.sample(cursor.allocated(engine, request.plan_options.precision), uniforms)
         outcomes.append(sampling.read_outcomes(samples, reads, fixed, memory))
     return Leaf(cursor.key, shots, outcomes, cursor.records)
 
@@ -101,7 +95,7 @@ def exact_end(code: Code, engine: Engine, request: Request, cursor: Cursor, leav
         )
     probabilities = np.ones(1)
     if qubits:
-        probabilities = engine.probabilities(_state(code, engine, request, cursor), qubits)
+        probabilities = engine.probabilities(cursor.allocated(engine, request.plan_options.precision), qubits)
     probabilities = probabilities * (cursor.weight / probabilities.sum())
     rare = probabilities < NEGLIGIBLE[request.plan_options.precision]
     leaves.neglected += float(probabilities[rare].sum())

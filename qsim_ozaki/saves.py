@@ -16,7 +16,7 @@ from qsim_ozaki.instructions import FORMS, SAVES
 from qsim_ozaki.program import Initialize, Save
 from qsim_ozaki.site import Site
 
-NORM_TOLERANCE = 1e-8  # of an initial vector; Qiskit's own tolerance for matrices
+VECTOR_NORM_TOLERANCE = 1e-8  # of an initial vector; Qiskit's own tolerance for matrices
 
 
 def save_of(operation: Operation, qubits: tuple[int, ...], num_active: int, site: Site) -> Save:
@@ -106,9 +106,9 @@ def unit_vector(values: ArrayLike, num_qubits: int, site: Site) -> Any:
     if not np.isfinite(vector).all():
         raise site.error("its vector holds NaN or infinity", "Give finite amplitudes")
     norm = float(np.linalg.norm(vector))
-    if abs(norm - 1) > NORM_TOLERANCE:
+    if abs(norm - 1) > VECTOR_NORM_TOLERANCE:
         raise site.error(
-            f"its vector has norm {norm:.9g}, not 1 within {NORM_TOLERANCE:.0e}",
+            f"its vector has norm {norm:.9g}, not 1 within {VECTOR_NORM_TOLERANCE:.0e}",
             "Divide it by its norm (normalize=True)",
         )
     vector.setflags(write=False)

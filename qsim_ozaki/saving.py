@@ -30,7 +30,7 @@ class Result:
     """What one label holds in the end.
 
     Attributes:
-        what: a key of `KINDS`.
+        what: a key of `SAVED_KINDS`.
         data: the value, or a dict by hexadecimal classical value of it, or a list of it, or a dict of lists.
     """
 
@@ -136,7 +136,7 @@ def read(save: Save, engine: Engine, state: State, places: Sequence[int]) -> Any
         state: any.
         places: physical qubit of each of the save's qubits, -1 for an idle one.
     """
-    return KINDS[save.what](save, engine, state, places)
+    return SAVED_KINDS[save.what](save, engine, state, places)
 
 
 def saved_bytes(save: Save, num_qubits: int, precision: str) -> int:
@@ -149,7 +149,7 @@ def saved_bytes(save: Save, num_qubits: int, precision: str) -> int:
     if save.what == "pauli_values":
         return DOUBLE_BYTES * len(save.details)
     if save.what == "expectation_value_variance":  # the state in double precision, and its image
-        return (1 + (precision == "single")) * DOUBLE_BYTES << num_qubits
+        return ((1 + (precision == "single")) * DOUBLE_BYTES) << num_qubits
     if save.what in ("amplitudes", "amplitudes_squared"):
         return amp * len(save.details)
     return amp << max(len(save.qubits), num_qubits if save.what in WHOLE_STATES else 0)
@@ -207,7 +207,7 @@ def _variance(save: Save, engine: Engine, state: State, places: Sequence[int]) -
 
 
 # what a `Save` can ask for; whole states are read by the executor, which brings their qubits in order
-KINDS: dict[str, Callable[[Save, Engine, State, Sequence[int]], Any]] = {
+SAVED_KINDS: dict[str, Callable[[Save, Engine, State, Sequence[int]], Any]] = {
     "probabilities": _probabilities,
     "probabilities_dict": _probabilities_dict,
     "amplitudes": _amplitudes,

@@ -29,11 +29,11 @@ from qiskit.result.models import ExperimentResult
 
 from qsim_ozaki import sampling
 from qsim_ozaki.backend import OzakiBackend
-from qsim_ozaki.batch import Unit, make_units
+from qsim_ozaki.batch import JobContext, Unit, make_units
 from qsim_ozaki.errors import QsimError
 from qsim_ozaki.jsonable import to_jsonable
 from qsim_ozaki.result import counts_of
-from qsim_ozaki.workers import Work, stream_all
+from qsim_ozaki.workers import stream_all
 
 PARENT_POLL_SECONDS = 1.0
 
@@ -49,6 +49,14 @@ class Sweep:
 
     circuits: tuple[QuantumCircuit, ...]
     rows: tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _SweepKey:
+    """The digest and the seed by which stored rows are told from those of another sweep."""
+
+    digest: str
+    seed: int | None
 
 
 def make_sweep(circuits: Sequence[QuantumCircuit], rows: Sequence[dict[str, float]]) -> Sweep:
@@ -176,9 +184,10 @@ def _results(
     engine = backend.engine(options)[0]
     executor = _pool(processes) if processes and units else None
     with executor if executor is not None else nullcontext():
-        work = Work(engine, engine.device(), options, executor)
+        seed = options["seed_simulator"]
+        context = JobContext(engine, engine.device(), options, seed, lambda: None, executor)
         indices = [unit.first + row for unit in units for row in range(unit.num_rows)]
-        yield from zip(indices, stream_all(units, work, options["seed_simulator"], lambda: None), strict=True)
+        yield from zip(indices, stream_all(units, context), strict=True)
 
 
 def _pool(processes: int) -> Executor:
@@ -255,17 +264,18 @@ def _read_done(file: BinaryIO, path: Path, digest: str, seed: int | None) -> tup
             index, of, own = int(record["index"]), record["sweep"], int(record["seed"])
         except (ValueError, KeyError, TypeError) as error:
             raise QsimError(f"{path}, line {number}: not a row of a sweep. Give another --output.") from error
-        _check_same(path, (of, own), (digest, seed))
+        _check_same(path, _SweepKey(of, own), _SweepKey(digest, seed))
         seed = own
         done.add(index)
     return done, sampling.fresh_seed() if seed is None else seed
 
 
-def _check_same(path: Path, found: tuple[str, int], wanted: tuple[str, int | None]) -> None:
-    """Refuses rows of another (sweep, seed) than is wanted; a seed of None is any."""
-    if found[0] == wanted[0] and wanted[1] in (None, found[1]):
+def _check_same(path: Path, stored: _SweepKey, wanted: _SweepKey) -> None:
+    """Refuses rows of another sweep or seed than is wanted; a wanted seed of None is any."""
+    same_sweep = stored.digest == wanted.digest
+    if same_sweep and wanted.seed in (None, stored.seed):
         return
-    other = "of other circuits, parameters, shots or precision" if found[0] != wanted[0] else f"with seed {found[1]}"
+    other = f"with seed {stored.seed}" if same_sweep else "of other circuits, parameters, shots or precision"
     raise QsimError(f"{path} holds rows {other}. Give another --output, or remove it.")
 
 
@@ -276,10 +286,10 @@ def _check_parquet(path: Path, digest: str, seed: int | None) -> None:
 
     try:
         rows = pyarrow.parquet.read_table(path, columns=["sweep", "seed"]).slice(0, 1).to_pylist()
-        found = rows[0]["sweep"], rows[0]["seed"]
+        stored = _SweepKey(rows[0]["sweep"], rows[0]["seed"])
     except (OSError, pyarrow.ArrowException, LookupError) as error:
         raise QsimError(f"{path}: not the rows of a sweep. Give another --output, or remove it.") from error
-    _check_same(path, found, (digest, seed))
+    _check_same(path, stored, _SweepKey(digest, seed))
 
 
 def _require_pyarrow() -> None:

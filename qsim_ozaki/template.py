@@ -7,8 +7,8 @@ each row. It runs nothing.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,14 +18,11 @@ from qiskit.circuit.library import GlobalPhaseGate
 from qiskit.exceptions import QiskitError
 
 from qsim_ozaki.angles import gate_derivatives, gate_rows
-from qsim_ozaki.code import Code, Segment
+from qsim_ozaki.bindings import Values
 from qsim_ozaki.errors import LoweringError
 from qsim_ozaki.gates import GATE_OF_CLASS, GATES, GateRow
-from qsim_ozaki.op_list import OpList
 from qsim_ozaki.ops import Kind
 from qsim_ozaki.slots import SlotGate
-
-Values: TypeAlias = NDArray[np.float64]  # (rows, parameters), in the order of circuit.parameters
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,6 +40,10 @@ class Angle:
     terms: tuple[tuple[int, float], ...]
     expression: ParameterExpression | None = None
     partials: tuple[tuple[int, Any], ...] = ()
+
+    def term(self, number: int) -> tuple[int, float]:
+        """The term of this number; one that adds nothing where there are fewer."""
+        return self.terms[number] if number < len(self.terms) else (0, 0.0)
 
     def at(self, values: Values, parameters: Sequence[Parameter]) -> NDArray[np.float64]:
         """Its value at each row, ``(rows,)``."""
@@ -103,8 +104,8 @@ class SlotGroup:
         angles = [slot.angles for slot in slots]
         terms = []
         for number in range(max((len(angle.terms) for each in angles for angle in each), default=0)):
-            chosen = [[(*angle.terms, *[(0, 0.0)] * (number + 1))[number] for angle in each] for each in angles]
-            terms.append((np.array(chosen)[..., 0].astype(np.int64), np.array(chosen)[..., 1]))
+            chosen = np.array([[angle.term(number) for angle in each] for each in angles])
+            terms.append((chosen[..., 0].astype(np.int64), chosen[..., 1]))
         return cls(
             slots[0].gate,
             np.array([[angle.constant for angle in each] for each in angles]),
@@ -166,14 +167,6 @@ class Template:
                 for place, factor in inner:
                     gradient[:, place] += slope * factor
         return gradient
-
-    def bound(self, code: Code, row: NDArray[np.complex128]) -> Code:
-        """``code``, the linked circuit, with its slots filled from one row of `data`."""
-        items = [
-            replace(item, ops=OpList(item.ops.native.filled(row))) if isinstance(item, Segment) else item
-            for item in code.items
-        ]
-        return replace(code, items=tuple(items))
 
 
 def make_template(circuit: QuantumCircuit) -> tuple[QuantumCircuit, Template] | None:

@@ -5,96 +5,68 @@ In: units, an engine, perhaps an executor. Out: results in order. It knows nothi
 
 from __future__ import annotations
 
-import os
 import threading
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import Executor, Future, wait
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from qiskit.result.models import ExperimentResult
 
-from qsim_ozaki import engine as engines
-from qsim_ozaki.batch import Setting, Unit, run_units
-from qsim_ozaki.device import Device
-from qsim_ozaki.engine import Engine
+from qsim_ozaki.batch import JobContext, Unit, run_units
+from qsim_ozaki.engine import SharedEngines
 from qsim_ozaki.errors import CancelledError
-from qsim_ozaki.stack import num_threads
 
 PARTS_PER_WORKER = 4  # a worker that is done early takes more, and a cancelled job loses little
 UNKNOWN_WORKERS = 8  # of an executor that does not tell
 POLL_SECONDS = 0.05
 
 _stops: dict[str, threading.Event] = {}  # of this process's jobs: threads that work for one end when it is set
-_engines: dict[tuple[object, ...], tuple[Engine, threading.Lock]] = {}
+_engines = SharedEngines()  # a job holds its backend's turn while threads work for it, so theirs are other locks
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Work:
-    """How the rows of a job are run.
-
-    Attributes:
-        engine: runs what is not stacked.
-        device: what to plan for.
-        options: checked.
-        executor: runs parts elsewhere, None for here.
-        progress: called with rows done and all rows.
-    """
-
-    engine: Engine
-    device: Device
-    options: dict[str, Any]
-    executor: Executor | None = None
-    progress: Callable[[int, int], None] | None = None
-
-
-def run_all(units: list[Unit], work: Work, seed: int, check: Callable[[], None]) -> list[ExperimentResult]:
-    """The results of `stream_all`; tells ``work.progress`` of each."""
+def run_all(units: list[Unit], context: JobContext) -> list[ExperimentResult]:
+    """The results of `stream_all`; tells ``context.progress`` of each."""
     total = sum(unit.num_rows for unit in units)
     results: list[ExperimentResult] = []
-    for result in stream_all(units, work, seed, check):
+    for result in stream_all(units, context):
         results.append(result)
-        if work.progress is not None:
-            work.progress(len(results), total)
+        if context.progress is not None:
+            context.progress(len(results), total)
     return results
 
 
-def stream_all(units: list[Unit], work: Work, seed: int, check: Callable[[], None]) -> Iterator[ExperimentResult]:
+def stream_all(units: list[Unit], context: JobContext) -> Iterator[ExperimentResult]:
     """The results of all rows, in order, as they come.
 
     Args:
         units: of the job.
-        work: how to run them.
-        seed: of the job.
-        check: called now and then; what it raises ends the job.
+        context: how to run them.
     """
-    if work.executor is not None:
-        return _run_elsewhere(units, work.executor, work.options, seed, check)
-    threads = num_threads(work.options["threads"])
-    return run_units(units, Setting(work.options, seed, work.engine, work.device, threads, check))
+    if context.executor is not None:
+        return _run_elsewhere(units, context, context.executor)
+    return run_units(units, context)
 
 
-def _run_elsewhere(
-    units: list[Unit], executor: Executor, options: dict[str, Any], seed: int, check: Callable[[], None]
-) -> Iterator[ExperimentResult]:
+def _run_elsewhere(units: list[Unit], context: JobContext, executor: Executor) -> Iterator[ExperimentResult]:
     """Hands parts to ``executor``; headers stay here, for they may hold what cannot be sent."""
     workers = getattr(executor, "_max_workers", None) or getattr(executor, "num_workers", None) or UNKNOWN_WORKERS
     rows = sum(unit.num_rows for unit in units)
     share = max(1, -(-rows // (PARTS_PER_WORKER * workers)))
     parts = list(_parts(units, share))
-    options = options | {"threads": options["threads"] or 1}
+    options = context.options | {"threads": context.options["threads"] or 1}
     futures: list[Future[list[ExperimentResult]]] = []
     token, stop = str(uuid.uuid4()), threading.Event()
     _stops[token] = stop
     try:
         for part in parts:
             bare = [replace(unit, prepared=replace(unit.prepared, header={})) for unit in part]
-            futures.append(executor.submit(run_part, bare, options, seed, token))
+            futures.append(executor.submit(run_part, bare, options, context.seed, token))
         for part, future in zip(parts, futures, strict=True):
             while not wait([future], timeout=POLL_SECONDS).done:
-                check()
+                context.check()
             headers = [unit.prepared.header for unit in part for _ in range(unit.num_rows)]
             for result, header in zip(future.result(), headers, strict=True):
                 result.header = header
@@ -142,11 +114,6 @@ def run_part(units: list[Unit], options: dict[str, Any], seed: int, token: str) 
         if stop.is_set():
             raise CancelledError("the job of this part has ended")
 
-    key = (os.getpid(), options["engine"], options["threads"], options["max_memory_bytes"])
-    if key not in _engines:
-        made = engines.select(key[1], threads=options["threads"], max_memory_bytes=options["max_memory_bytes"])
-        _engines.setdefault(key, (made, threading.Lock()))
-    engine, turn = _engines[key]
-    with nullcontext() if engine.name == "cpu" else turn:  # host memory is shared by threads, a device's is not
-        setting = Setting(options, seed, engine, engine.device(), options["threads"], check)
-        return list(run_units(units, setting))
+    engine, turn = _engines.shared(options["engine"], options["threads"], options["max_memory_bytes"])
+    with nullcontext() if engine.runs_concurrently else turn:
+        return list(run_units(units, JobContext(engine, engine.device(), options, seed, check)))

@@ -13,8 +13,9 @@ from qsim_ozaki import bench_report, cli
 from qsim_ozaki.bench_cuda import BLOCKS, FAMILIES, CudaBench, CudaBenchOptions, groups, measure
 from qsim_ozaki.bench_cuda_row import Group, RowStates, RowTimer, RowWork, lowered
 from qsim_ozaki.bench_custatevec import FORMS, FUSIONS, ExState, Library, Updater, gates
-from qsim_ozaki.bench_gpu import distance, fill
+from qsim_ozaki.bench_gpu import distance
 from qsim_ozaki.bench_record import OURS
+from qsim_ozaki.calibrate_ops import fill
 from qsim_ozaki.circuits import FAMILIES as CIRCUITS
 from qsim_ozaki.errors import OptionError
 from qsim_ozaki.op_list import OpList
@@ -280,7 +281,8 @@ def test_a_phase_alone_is_a_gate_and_x_is_antidiagonal():
 
 
 def test_random_states_are_the_same_for_a_seed_and_of_norm_one(monkeypatch):
-    monkeypatch.setattr("qsim_ozaki.bench_gpu.PART_QUBITS", 8)
+    for module in ("bench_gpu", "calibrate_ops"):
+        monkeypatch.setattr(f"qsim_ozaki.{module}.PART_QUBITS", 8)
     cupy, made = fake_gpu.Cupy(), []
     for kind, seed in ((np.complex128, 1), (np.complex128, 1), (np.complex128, 2), (np.complex64, 1)):
         made.append(np.empty(1 << 12, kind))

@@ -9,6 +9,7 @@ import pytest
 from devices import H200
 
 from qsim_ozaki import cuda_calibrate
+from qsim_ozaki.cache import DeviceRecords
 from qsim_ozaki.cost import predict_prepare, predict_tile
 from qsim_ozaki.cost_blocks import predict_matrix
 from qsim_ozaki.device import MemoryRates, Rates
@@ -98,7 +99,7 @@ def emulated_seconds(size, num_moduli, amps):
 def gpu(monkeypatch):
     monkeypatch.setattr(cuda_calibrate, "SUSTAINED", {"double": 1.0, "single": 1.0})  # the model has no power
     monkeypatch.setattr(cuda_calibrate.jit, "cache_all", lambda wanted, architecture: list(wanted))
-    monkeypatch.setattr(cuda_calibrate, "KNOWN", {})
+    monkeypatch.setattr(cuda_calibrate, "RECORDS", DeviceRecords("cuda-devices.json"))
     return Gpu()
 
 
@@ -128,7 +129,7 @@ def test_a_card_is_measured_once_and_again_by_another_version(gpu, monkeypatch, 
     monkeypatch.setattr("platformdirs.user_cache_path", lambda name: tmp_path / name)
     first = cuda_calibrate.cuda_device(gpu)
     count = gpu.measured
-    cuda_calibrate.KNOWN.clear()
+    monkeypatch.setattr(cuda_calibrate, "RECORDS", DeviceRecords("cuda-devices.json"))
     assert cuda_calibrate.cuda_device(gpu) == first
     assert cuda_calibrate.cuda_device(gpu) == first
     assert gpu.measured == count
@@ -137,7 +138,7 @@ def test_a_card_is_measured_once_and_again_by_another_version(gpu, monkeypatch, 
     (name,) = record
     record[name]["mixes_per_s"] = record[name].pop("double_gate_updates_per_s")  # as an older version called it
     file.write_text(json.dumps(record))
-    cuda_calibrate.KNOWN.clear()
+    monkeypatch.setattr(cuda_calibrate, "RECORDS", DeviceRecords("cuda-devices.json"))
     gpu.now = 0.0
     assert cuda_calibrate.cuda_device(gpu) == first
     assert gpu.measured == 2 * count

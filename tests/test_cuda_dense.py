@@ -192,7 +192,7 @@ def test_parts_fit_the_memory(rng, monkeypatch, library):
     assert cuda_product.part_elements(10, 1 << 40) == cuda_product.LARGEST_PART
     assert cuda_product.part_elements(10, 5000) == 4096
     assert cuda_product.part_elements(10, 0) == 1024
-    free, limit, empty, asked = 4 * 16 << 11, [1 << 40], engine.launcher.cupy.empty, []
+    free, limit, empty, asked = 4 * 16 << 11, [1 << 40], engine.cupy.empty, []
 
     def bounded(shape, dtype):
         asked.append(int(np.prod(shape)))
@@ -200,15 +200,15 @@ def test_parts_fit_the_memory(rng, monkeypatch, library):
             raise MemoryError(f"{asked[-1]} amplitudes")
         return empty(shape, dtype)
 
-    monkeypatch.setattr(engine.launcher.cupy, "empty", staticmethod(bounded))
+    monkeypatch.setattr(engine.cupy, "empty", staticmethod(bounded))
     monkeypatch.setattr(kernels_host.Launcher, "free_bytes", lambda engine: free)
     op = Op(Kind.UNITARY, places_of("random", k, n, rng), random_unitary(rng, 1 << k))
     state = random_state(rng, n)
     amps, uploads = state.copy(), []
     launch = cuda_product.LibraryProduct(engine, op.data, op.targets, {}, n, "double").run
-    asarray = engine.launcher.cupy.asarray
+    asarray = engine.cupy.asarray
     monkeypatch.setattr(
-        engine.launcher.cupy, "asarray", staticmethod(lambda values, *dtype: uploads.append(values) or asarray(values, *dtype))
+        engine.cupy, "asarray", staticmethod(lambda values, *dtype: uploads.append(values) or asarray(values, *dtype))
     )
     launch(SimpleNamespace(amps=amps))
     limit[0] = 16 << 10

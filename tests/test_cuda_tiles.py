@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from qsim_ozaki import cuda_compiler, cuda_tiles, cuda_tuning, jit
+from qsim_ozaki.cache import LruCache
 from qsim_ozaki.cuda_layout import Tile
 from qsim_ozaki.cuda_straight_program import NotStraightError
 from qsim_ozaki.errors import EngineError
-from qsim_ozaki.kept import Kept
 from qsim_ozaki.op_list import OpList
 from qsim_ozaki.ops import EMPTY, Kind, Op
 
@@ -140,7 +140,7 @@ def rows_of(count):
 
 
 def test_a_pass_is_not_generated_while_one_like_it_waits_for_the_compiler(passes, monkeypatch):
-    monkeypatch.setattr(cuda_tiles, "LAST_SOURCES", Kept(1 << 20, 9))
+    monkeypatch.setattr(cuda_tiles, "LAST_SOURCES", LruCache(1 << 20, 9))
     large, parts, rows = cuda_tuning.ONCE_QUBITS, ("first", "second"), rows_of(4)
     assert passes(large, rows[0], 1, parts[:1]) == ["generate", "pack", "interpret"]
     assert passes(large, rows[1], 1, parts[:1]) == ["pack", "interpret"]

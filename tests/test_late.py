@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 import tile_twin
 from devices import DEVICE, H200, with_abilities, with_memory
-from random_ops import random_op, swap_ops
+from random_ops import random_op
 from reference import apply_ops, tolerance, zero_state
+from reference_engine import final_vector
 
 from qsim_ozaki import parts
 from qsim_ozaki.choose import Asked
 from qsim_ozaki.circuits import build
-from qsim_ozaki.cpu import create
 from qsim_ozaki.cuda_layout import Tile
 from qsim_ozaki.cuda_program import compile_tile
 from qsim_ozaki.footprint import Footprint
@@ -79,18 +79,6 @@ def tile_search(device, num_qubits, ops, precision="double"):
     return TileSearch(num_qubits, [ops], PassRules(device, Asked(precision), stay=False), 0.2)
 
 
-def run_passes(passes, num_qubits, precision="double"):
-    """The state that the CPU engine makes of |0...0>, each qubit where it was."""
-    engine = create(2)
-    register = engine.allocate(num_qubits, precision)
-    for step in passes.steps:
-        if isinstance(step, TilePass) and step.swaps:
-            step = replace(step, ops=(*step.ops, *swap_ops(step.swaps)), swaps=())
-        engine.run_step(register, step)
-    index = np.arange(1 << num_qubits)
-    return engine.vector(register)[sum(((index >> q) & 1) << p for q, p in enumerate(passes.place))]
-
-
 @pytest.mark.parametrize("moves", [False, True])
 def test_every_way_gives_the_same_state(rng, moves):
     device = with_abilities(DEVICE, moves_qubits=moves)
@@ -104,7 +92,7 @@ def test_every_way_gives_the_same_state(rng, moves):
                 split = LateQubits(ops, num_qubits, 2, max(way, default=0)).parts(way)
                 search = tile_search(device, num_qubits, ops)
                 passes = search.passes(search.chain(split, 0), Footprint(num_qubits, "double", 0, pages=0))
-                error = np.linalg.norm(run_passes(passes, num_qubits) - expected)
+                error = np.linalg.norm(final_vector(passes.steps, passes.place) - expected)
                 assert error <= tolerance(len(ops)), (num_qubits, way)
 
 
@@ -150,7 +138,7 @@ def test_a_tile_with_room_for_a_line_may_be_followed_by_any():
     assert [len(step.qubits) <= 6 for step in passes.steps] == [True, True]
     assert passes.steps[0].swaps
     expected = apply_ops(zero_state(13), [*first, *second])
-    assert np.array_equal(run_passes(passes, 13), expected)
+    assert np.array_equal(final_vector(passes.steps, passes.place), expected)
 
 
 @pytest.mark.parametrize("precision", ["double", "single"])
@@ -166,7 +154,7 @@ def test_plans_in_parts_give_the_state(rng, precision, moves):
         smaller += made.prediction.seconds < 0.8 * whole.prediction.seconds
         passes = Passes([step for step in made.steps if not isinstance(step, Relabel)], made.final_position)
         expected = apply_ops(zero_state(num_qubits), ops)
-        state = run_passes(passes, num_qubits, precision)
+        state = final_vector(passes.steps, passes.place, precision=precision)
         assert np.linalg.norm(state - expected) <= tolerance(len(ops), precision)
     assert smaller
 

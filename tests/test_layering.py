@@ -50,7 +50,7 @@ RULES = {
     "source": ({"circuits", "errors"}, {"qiskit"}),
     "compare": ({"backend", "instructions", "errors"}, {"numpy", "qiskit", "qiskit_aer"}),
     "bench_cuda": (
-        {"bench_blocks", "bench_cuda_row", "bench_custatevec", "bench_gpu", "bench_options"}
+        {"bench_blocks", "bench_cuda_row", "bench_custatevec", "bench_gpu", "bench_options", "calibrate_ops"}
         | {"bench_record", "circuits", "experiment", "jsonable", "plan", "cuda_calibrate", "cuda_layout"}
         | {"cuda_tiles", "device", "op_list", "ops", "errors", "steps"},
         {"numpy"},
@@ -93,7 +93,7 @@ RULES = {
     ),
     "result": ({"sampling"}, {"qiskit"}),
     "bindings": ({"errors"}, {"numpy", "qiskit"}),
-    "template": ({"angles", "slots", "code", "op_list", "gates", "ops", "errors"}, {"numpy", "qiskit"}),
+    "template": ({"angles", "bindings", "slots", "gates", "ops", "errors"}, {"numpy", "qiskit"}),
     "angles": ({"gates"}, {"numpy"}),
     "slots": ({"gates", "ops", "_cpu"}, {"numpy", "qiskit"}),
     "stack": ({"code", "op_list", "program", "sampling", "engine", "_cpu"}, {"numpy"}),
@@ -271,7 +271,7 @@ RULES = {
     "durations": ({"errors"}, set()),
     "pauli": ({"_cpu"}, {"numpy"}),
     "moduli": (set(), set()),
-    "kept": (set(), set()),
+    "cache": (set(), {"cachetools", "platformdirs"}),
     "errors": (set(), set()),
 }
 PUBLIC = {"qsim_ozaki", "qsim_ozaki.circuits"}  # what an example may import

@@ -5,6 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from crt import complex_residues
 from random_ops import random_state, random_unitary
 from reference import bits_of
 
@@ -71,7 +72,7 @@ def test_residues_are_those_of_python_integers(rng):
     re[:4], im[:4] = [0, 2.0**60, -(2.0**60), 1], [0, 2.0**60, 2.0**60, -1]
     found = scheme.encode(re, im)
     for t, m in enumerate(values):
-        pairs = [moduli.complex_residues(int(x), int(y), m) for x, y in zip(re, im, strict=True)]
+        pairs = [complex_residues(int(x), int(y), m) for x, y in zip(re, im, strict=True)]
         assert np.array_equal(found[2 * t : 2 * t + 2], np.array(pairs).T)
     sums = np.concatenate([rng.integers(-(2**27), 2**27, 500), np.arange(-300, 300)]).astype(np.int32)
     for t, m in enumerate(values):
@@ -87,7 +88,7 @@ def test_reconstruction_gives_the_integers(rng, num_moduli):
     integers = [0, 1, -1, 2**bits, -(2**bits), 2**bits - 1]
     integers += [int(v * 2.0**bits) for v in rng.uniform(-1, 1, 60)] + [int(v) for v in rng.integers(-9, 10, 20)]
     paired = list(zip(integers, integers[::-1], strict=True))
-    pairs = np.array([[moduli.complex_residues(x, -y, m) for m in values] for x, y in paired])
+    pairs = np.array([[complex_residues(x, -y, m) for m in values] for x, y in paired])
     residues = np.ascontiguousarray(pairs.transpose(1, 2, 0).reshape(2 * num_moduli, -1)).astype(np.int8)
     found = extension_scheme(num_moduli, 0).reconstruct(residues)
     for (x, y), re, im in zip(paired, *found, strict=True):

@@ -15,13 +15,13 @@ from qiskit.circuit.library import efficient_su2
 from random_ops import random_op, random_unitary
 
 from qsim_ozaki import cuda_search, plan_pattern
+from qsim_ozaki.cache import LruCache
 from qsim_ozaki.cuda_layout import Tile
 from qsim_ozaki.cuda_lower import lower, phases_of
 from qsim_ozaki.cuda_program import compile_tile
 from qsim_ozaki.cuda_straight import arguments, has_pairs, straight
 from qsim_ozaki.cuda_straight_program import NotStraightError
 from qsim_ozaki.evaluate import make_evaluator
-from qsim_ozaki.kept import Kept
 from qsim_ozaki.op_list import OpList
 from qsim_ozaki.ops import EMPTY, Kind, Op
 from qsim_ozaki.plan import PlanOptions, plan
@@ -62,7 +62,7 @@ class Rows:
     def ops(self, values):
         """The operators of a row."""
         template, code = self.evaluator.template, self.evaluator.code
-        (segment,) = template.bound(code, template.data(np.reshape(values, (1, -1)))[0]).segments
+        (segment,) = code.filled(template.data(np.reshape(values, (1, -1)))[0]).segments
         return segment.ops
 
     def plan(self, patterns, values, options=FROM_ZERO, device=H200):
@@ -113,12 +113,12 @@ def values_of_rows(count, rng):
 @pytest.mark.parametrize("name", CIRCUITS)
 @pytest.mark.parametrize("options", [FROM_ZERO, PlanOptions("single", restore_order=True)], ids=["double", "single"])
 def test_rows_are_planned_and_packed_as_if_each_were_alone(rng, monkeypatch, name, options):
-    rows, patterns, kept = Rows(CIRCUITS[name]()), Patterns(), Kept(1 << 24, 4096)
+    rows, patterns, kept = Rows(CIRCUITS[name]()), Patterns(), LruCache(1 << 24, 4096)
     for values in values_of_rows(rows.count, rng):
         monkeypatch.setattr(cuda_search, "SEARCHES", kept)
         later = rows.plan(patterns, values, options)
         programs = packed(later, options.precision)
-        monkeypatch.setattr(cuda_search, "SEARCHES", Kept(0, 0))
+        monkeypatch.setattr(cuda_search, "SEARCHES", LruCache(0, 0))
         alone = rows.plan(None, values, options)
         assert told(later) == told(alone), values
         assert programs == packed(alone, options.precision), values
@@ -140,7 +140,7 @@ def test_what_usual_angles_differ_in_is_no_structure(rng, monkeypatch, name, dev
     decide, search = plan_pattern.decide, cuda_search._search
     monkeypatch.setattr(plan_pattern, "decide", lambda task: decided.append(task) or decide(task))
     monkeypatch.setattr(cuda_search, "_search", lambda *asked: searched.append(asked) or search(*asked))
-    monkeypatch.setattr(cuda_search, "SEARCHES", Kept(1 << 24, 4096))
+    monkeypatch.setattr(cuda_search, "SEARCHES", LruCache(1 << 24, 4096))
     for number, values in enumerate(rng.uniform(-7, 7, (6, rows.count))):
         made = rows.plan(patterns, values, device=device)
         if device is H200:
@@ -172,7 +172,7 @@ def test_another_memory_is_told():
 
 
 def test_rows_may_be_planned_on_threads(rng, monkeypatch):
-    monkeypatch.setattr(cuda_search, "SEARCHES", Kept(1 << 16, 5))
+    monkeypatch.setattr(cuda_search, "SEARCHES", LruCache(1 << 16, 5))
     every = {name: Rows(CIRCUITS[name]()) for name in ("efficient_su2", "trotter")}
     asked = [(name, rng.uniform(-7, 7, rows.count)) for name, rows in every.items() for _ in range(8)]
     expected = [(told(made), packed(made, "double")) for made in (every[name].plan(None, v) for name, v in asked)]
@@ -269,20 +269,3 @@ def test_numbers_come_from_where_operators_come_from(rng):
         assert len(set(phases)) == len(phases) > 3  # each has its own
     with pytest.raises(ValueError, match="another structure"):
         early.with_data(OpList.of(ops[:1]).native)
-
-
-def test_no_more_is_kept_than_fits():
-    kept = Kept(10, 3)
-    first, second = object(), object()
-    assert kept.add("a", first, 4) is first
-    assert kept.add("a", second, 4) is first
-    assert kept.num_bytes == 4
-    kept.add("b", second, 4)
-    assert kept.get("a") is first
-    kept.add("c", 1, 4)
-    assert (kept.get("a"), kept.get("b"), kept.get("c"), kept.num_bytes) == (first, None, 1, 8)
-    kept.add("d", 2, 1)
-    kept.add("e", 3, 0)
-    assert (len(kept), kept.get("a"), kept.num_bytes) == (3, None, 5)
-    assert kept.add("large", 4, 11) == 4
-    assert (len(kept), kept.num_bytes) == (0, 0)

@@ -6,7 +6,7 @@ import numpy as np
 
 from qsim_ozaki import jit
 from qsim_ozaki.bench_blocks import BITS_34
-from qsim_ozaki.bench_gpu import fill
+from qsim_ozaki.calibrate_ops import fill
 
 PARITY = 16  # from 7 qubits to 12
 COUNTS = (PARITY, BITS_34, 15)  # 15: what earlier times were measured with

@@ -5,8 +5,8 @@ usage: emulated_session.py OUT.json [PART ...]
 
 Parts, in order: compile, layers, written_back, faults, pipeline, times_26, times_27, times_28, auto, hadamard,
 founding, ncu.
-Every part is a process; OUT.json is written after each, and what a part that is stopped had found stays. Needs CuPy and
-this package installed; without platformdirs, compiled kernels are kept in /tmp.
+Every part is a process; OUT.json is written after each, and what a part that is stopped had found stays. Needs CuPy,
+cachetools and this package installed; without platformdirs, compiled kernels are kept in /tmp.
 """
 
 import importlib.util
@@ -38,7 +38,7 @@ from emulated_inputs import BITS_34, COUNTS, PARITY, build_all, haar_on, random_
 from qsim_ozaki import choose, cost, cost_blocks, cuda_calibrate, cuda_founding, cuda_kernels, founding, moduli
 from qsim_ozaki.bench_blocks import timer
 from qsim_ozaki.bench_gemm import GemmOptions
-from qsim_ozaki.bench_gpu import fill
+from qsim_ozaki.calibrate_ops import fill
 from qsim_ozaki.cuda_kernels import DOUBLE, SINGLE
 from qsim_ozaki.cuda_ozaki import EmulatedBlock
 from qsim_ozaki.cuda_ozaki_pipeline import Pipeline, pipeline
@@ -293,7 +293,7 @@ def hadamard(engine, lines):
     """`qsim-ozaki bench hadamard --engine cuda`."""
     from qsim_ozaki import bench_hadamard
 
-    found = bench_hadamard.measure(GemmOptions("cuda", 25, (12, 14), repeats=5))
+    found = bench_hadamard.measure_hadamard(GemmOptions("cuda", 25, (12, 14), repeats=5))
     for line in found.as_json()["lines"]:
         lines.add(part="hadamard", **line)
     lines.add(part="hadamard", conclusions=found.conclusions())
@@ -303,7 +303,7 @@ def forms(engine, lines):
     """The founding forms beside the production path, as `qsim-ozaki bench gemm --engine cuda` has them."""
     from qsim_ozaki import bench_gemm
 
-    found = bench_gemm.measure(GemmOptions("cuda", 24, (8, 10), repeats=3))
+    found = bench_gemm.measure_gemm(GemmOptions("cuda", 24, (8, 10), repeats=3))
     for line in found.as_json()["lines"]:
         lines.add(part="founding", **line)
     lines.add(part="founding", conclusions=found.conclusions())

@@ -33,7 +33,7 @@ from qsim_ozaki import (
     jit,
 )
 from qsim_ozaki.bench_blocks import random_vector
-from qsim_ozaki.bench_gpu import fill
+from qsim_ozaki.calibrate_ops import fill
 from qsim_ozaki.ops import EMPTY, Kind, Op
 from qsim_ozaki.steps import HadamardPass, Prepare, Relabel
 

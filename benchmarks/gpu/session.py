@@ -1,6 +1,6 @@
 """One command for a GPU machine without Qiskit: tests, comparisons, large states, sanitizers, times and variants.
 
-usage: session.py pack FOLDER                           (here: plans of all circuits, and platformdirs, into FOLDER)
+usage: session.py pack FOLDER                         (here: plans of all circuits, and the LACKING modules, into FOLDER)
        session.py run FOLDER OUT [SECONDS [PART ...]]   (there: everything, at most SECONDS, 590 if not given)
 FOLDER may lie in an ignored place of the checkout. Each part is a process of its own with its own limit: those that
 time nothing run first, side by side, the others alone. What a part printed is in OUT/PART.log, its numbers in
@@ -24,6 +24,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 WIDTHS = (11, 12, 20, 30)  # 11 and 12 are checked against NumPy, 20 against the CPU engine, 30 is timed
+LACKING = ("cachetools", "platformdirs")  # of what the package imports, on the GPU machine
 VARIED = ("quantum_volume", "random_20", "trotter_10", "efficient_su2", "qft")
 
 
@@ -67,9 +68,9 @@ PARTS = {
     "memcheck": (150, "tests/gpu/every_kernel.py fast"),
     "racecheck": (150, "tests/gpu/every_kernel.py fast"),
     "random": (160, "tests/gpu/random_circuits.py 500 26 150"),
-    "circuits": (130, "benchmarks/cuda_bench.py {data}/plans.pkl {out} check rates circuits"),
-    "large": (60, "benchmarks/cuda_bench.py {data}/plans.pkl {out} sample large"),
-    "dense": (60, "benchmarks/cuda_bench.py {data}/plans.pkl {out} dense passes"),
+    "circuits": (130, "benchmarks/gpu/single_steps.py {data}/plans.pkl {out} check rates circuits"),
+    "large": (60, "benchmarks/gpu/single_steps.py {data}/plans.pkl {out} sample large"),
+    "dense": (60, "benchmarks/gpu/single_steps.py {data}/plans.pkl {out} dense passes"),
     "variants": (150, "benchmarks/gpu/pass_variants.py {data}/variants.pkl {out} 140"),
     "profile": (60, "benchmarks/gpu/pass_variants.py {data}/variants.pkl {out} 1 random_20"),
 }
@@ -97,7 +98,7 @@ TOOLS = {
 
 
 def pack(folder):
-    """Plans of the benchmark circuits and of the variants, and the one module that the GPU machine lacks."""
+    """Plans of the benchmark circuits and of the variants, and the modules that the GPU machine lacks."""
     from dataclasses import replace
 
     from pack_plans import H200, circuits
@@ -123,8 +124,9 @@ def pack(folder):
                     variants[kind, name, n] = (p.steps, p.final_position)
     (folder / "plans.pkl").write_bytes(pickle.dumps(plans))
     (folder / "variants.pkl").write_bytes(pickle.dumps({"variants": variants}))
-    found = importlib.util.find_spec("platformdirs")
-    shutil.copytree(Path(found.origin).parent, folder / "extra" / "platformdirs", dirs_exist_ok=True)
+    for name in LACKING:
+        package = Path(importlib.util.find_spec(name).origin).parent
+        shutil.copytree(package, folder / "extra" / name, dirs_exist_ok=True)
     size = sum(f.stat().st_size for f in folder.rglob("*") if f.is_file())
     print(f"{len(plans)} plans, {len(variants)} of variants, {size / 1e6:.1f} MB in {folder}")
 

@@ -14,7 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
-from qsim_ozaki.bench_blocks import haar, make_engine, random_vector, timer
+from qsim_ozaki.bench_blocks import make_engine, random_vector, timer
+from qsim_ozaki.calibrate_ops import haar
 from qsim_ozaki.ops import Kind, Op
 from qsim_ozaki.plan import PlanOptions, plan
 from qsim_ozaki.steps import DenseBlock, Relabel

@@ -2,7 +2,7 @@
 
 usage: PYTHONPATH=tests:tests/support python tests/gpu/every_kernel.py [fast]
 With `fast` it leaves out what racecheck takes minutes for: the widest matrices. Fails where a kernel of the table was
-not launched.
+not launched. tests/ has to be on the path, for its reference.
 """
 
 import sys
@@ -23,7 +23,8 @@ from qsim_ozaki import (
     founding,
     jit,
 )
-from qsim_ozaki.bench_blocks import haar, random_vector
+from qsim_ozaki.bench_blocks import random_vector
+from qsim_ozaki.calibrate_ops import haar
 from qsim_ozaki.cuda_ozaki_pipeline import Pipeline, Wgmma, pipeline
 from qsim_ozaki.engine import StackWork
 from qsim_ozaki.ops import EMPTY, Kind, Op

@@ -16,7 +16,8 @@ import numpy as np
 from random_gates import gate
 
 from qsim_ozaki import cuda, cuda_tiles
-from qsim_ozaki.bench_gpu import distance, fill, run_steps
+from qsim_ozaki.bench_gpu import distance, run_steps
+from qsim_ozaki.calibrate_ops import fill
 from qsim_ozaki.engine import select
 from qsim_ozaki.plan import Plan, PlanOptions, plan
 

@@ -1,8 +1,9 @@
-"""Times the CUDA engine on one GPU and writes a JSON record: plans of circuits, single passes, dense blocks, sampling.
+"""Times steps of the CUDA engine on one GPU: single passes, dense blocks, sampling, plans that were made elsewhere.
 
-usage: cuda_bench.py PLANS.pkl OUT.json [check passes circuits dense sample large ...]
-PLANS.pkl comes from cuda_plans.py. Times are medians of device events after a warm-up. One pass is the
-measured time of an in-place scaling of the same state, so `passes` compares with the memory's own speed.
+usage: single_steps.py PLANS.pkl OUT.json [check passes circuits dense sample large ...]
+PLANS.pkl comes from cuda_plans.py; tests/ has to be on the path, for its reference. Times are medians of device
+events after a warm-up. One pass is the measured time of an in-place scaling of the same state, so `passes` compares
+with the memory's own speed.
 """
 
 import json
@@ -13,30 +14,17 @@ import time
 from functools import partial
 
 import numpy as np
+from reference import apply_op
 
 from qsim_ozaki import calibrate_ops, cuda, cuda_calibrate
-from qsim_ozaki.bench_blocks import haar, random_vector
-from qsim_ozaki.bench_gpu import fill, run_steps
+from qsim_ozaki.bench_blocks import random_vector
+from qsim_ozaki.bench_gpu import run_steps
+from qsim_ozaki.calibrate_ops import fill, haar
 from qsim_ozaki.cuda_calibrate import pass_seconds
 from qsim_ozaki.ops import EMPTY, Kind, Op
 from qsim_ozaki.steps import DenseBlock, HadamardPass, Path, TilePass
 
 RECORD = {"rows": []}
-
-
-def apply(state, op, n):
-    """The slow reference: one op on a NumPy vector."""
-    index, k = np.arange(1 << n), len(op.targets)
-    column = sum(((index >> t & 1) << j for j, t in enumerate(op.targets)), np.zeros_like(index))
-    rest = index & ~sum(1 << t for t in op.targets)
-    active = np.ones(1 << n, bool)
-    for b, c in enumerate(op.controls):
-        active &= (index >> c & 1) == (op.ctrl_state >> b & 1)
-    matrix = op.matrix()
-    out = np.zeros_like(state)
-    for j in range(1 << k):
-        out += matrix[column, j] * state[rest | sum((j >> i & 1) << t for i, t in enumerate(op.targets))]
-    return np.where(active, out, state)
 
 
 def row(**values):
@@ -61,7 +49,7 @@ def check(engine, plans):
         run_steps(engine, state, steps)
         want = start
         for op in ops:
-            want = apply(want, op, n)
+            want = apply_op(want, op)
         error = float(np.linalg.norm(relabelled(engine.vector(state), position, n) - want))
         limit = 1e-12 if precision == "double" else 1e-3
         key = {"circuit": name, "qubits": n, "precision": precision, "from_zero": from_zero}
@@ -211,7 +199,7 @@ def main():
     RECORD.update(
         card=engine.launcher.device_name,
         date=time.strftime("%Y-%m-%d"),
-        command="benchmarks/cuda_bench.py " + " ".join(sys.argv[3:]),
+        command="benchmarks/single_steps.py " + " ".join(sys.argv[3:]),
         versions={
             "cupy": engine.launcher.cupy.__version__,
             "numpy": np.__version__,
