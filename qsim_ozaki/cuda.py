@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qsim_ozaki import cuda_calibrate, cuda_dense, cuda_measure, cuda_pauli, jit
-from qsim_ozaki.cuda_dense import opaque
 from qsim_ozaki.cuda_layout import SHAPES, Tile
 from qsim_ozaki.cuda_ozaki import EmulatedBlock
 from qsim_ozaki.cuda_product import product_launch
@@ -319,7 +318,7 @@ class CudaEngine:
         blocks = min(tables.num_tiles, shape.blocks * self.num_processors)
         function = self.function(shape.kernel, shape.macros(k))
         shared_bytes, ordered = shape.shared_bytes(k), isinstance(shape, cuda_dense.HeldShape)
-        tile = opaque(tables.tile)
+        tile = cuda_dense.opaque(tables.tile)
 
         def run(target: CudaState) -> None:
             tickets = (target.new_tickets(),) if ordered else ()
