@@ -1,4 +1,4 @@
-"""What matrices on several qubits cost as steps of their own, natively and by emulation.
+"""The cost of matrices on several qubits as steps of their own, natively and by emulation.
 
 In: a matrix or a pass's ops, a `Device`. Out: a `Prediction`. It measures nothing and chooses nothing.
 """
@@ -24,7 +24,7 @@ CONVERSION_OPS = 600
 
 
 def predict_pass(ops: OpList, extent: Extent, num_qubits: int, precision: str, device: Device) -> Prediction:
-    """What one tile pass with ``ops`` costs; on a GPU matrices on more than two qubits are passes of their own.
+    """The cost of one tile pass with ``ops``; on a GPU matrices on more than two qubits are passes of their own.
 
     Args:
         ops: in order.
@@ -47,7 +47,7 @@ def predict_pass(ops: OpList, extent: Extent, num_qubits: int, precision: str, d
 
 
 def predict_matrix(op: Op, extent: Extent, num_qubits: int, precision: str, device: Device) -> Prediction:
-    """What one matrix costs as a step of its own, natively.
+    """The cost of one matrix as a step of its own, natively.
 
     Args:
         op: the matrix, its targets and controls.
@@ -58,8 +58,8 @@ def predict_matrix(op: Op, extent: Extent, num_qubits: int, precision: str, devi
     """
     rate = device.rates[precision].dense_flops_per_s
     if not rate:
-        made = predict_tile([op], extent, num_qubits, precision, device)
-        return replace(made, seconds=made.seconds + packing_seconds(len(op.targets), device))
+        in_tile = predict_tile([op], extent, num_qubits, precision, device)
+        return replace(in_tile, seconds=in_tile.seconds + packing_seconds(len(op.targets), device))
     share, size = 0.5 ** len(op.controls), amplitude_bytes(precision)
     moved = size * (extent.read + extent.worked) * share
     flops = 8 * extent.worked * share * (1 << len(op.targets))
@@ -74,7 +74,7 @@ def predict_matrix(op: Op, extent: Extent, num_qubits: int, precision: str, devi
 def predict_emulated(
     op: Op, num_moduli: int, worked: float, num_qubits: int, precision: str, device: Device
 ) -> Prediction:
-    """What one matrix by INT8 products costs: two real products per modulus, and residues of every amplitude.
+    """The cost of one matrix by INT8 products: two real products per modulus, and residues of every amplitude.
 
     Where the device has measured times of such blocks, from these. Elsewhere memory sees the state read and written
     once, and per modulus two bytes of each operand written and read. Its time and the products' add up: they are
@@ -135,5 +135,5 @@ def _line(points: Sequence[tuple[float, float]], at: float) -> float:
 
 
 def packing_seconds(num_targets: int, device: Device) -> float:
-    """What bringing a matrix into the kernels' order costs: one thread writes it to new memory."""
+    """Seconds of bringing a matrix into the kernels' order: one thread writes it to new memory."""
     return PACKING_SLOWDOWN * amplitude_bytes("double") * 4.0**num_targets / device.memory.bandwidth_bytes_per_s

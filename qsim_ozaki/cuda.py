@@ -20,7 +20,6 @@ from qsim_ozaki.cuda_kernels import INSTANCES, TENSOR_CORES
 from qsim_ozaki.cuda_layout import Tile
 from qsim_ozaki.cuda_ozaki import EmulatedBlock
 from qsim_ozaki.cuda_product import LibraryProduct
-from qsim_ozaki.cuda_records import opaque
 from qsim_ozaki.cuda_shapes import SHAPES
 from qsim_ozaki.cuda_stack import MAX_STACK_QUBITS, THREADS, split_rows, stack_tables
 from qsim_ozaki.cuda_state import DTYPES, CudaState, StateLaunch, new_state
@@ -259,7 +258,7 @@ class CudaEngine:
         blocks = min(tables.num_tiles, shape.blocks * launcher.num_processors)
         function = launcher.function(shape.kernel, shape.macros(k))
         shared_bytes, ordered = shape.shared_bytes(k), isinstance(shape, cuda_dense.HeldShape)
-        tile = opaque(tables.tile)
+        tile = cuda_dense.opaque(tables.tile)
 
         def run(target: CudaState) -> None:
             tickets = (target.new_tickets(),) if ordered else ()

@@ -63,7 +63,7 @@ class DenseTime(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Abilities:
-    """What an engine's passes can do.
+    """Abilities of an engine's passes.
 
     Attributes:
         splits_two_qubit_gates: dense two-qubit gates run faster as rotations and a canonical gate.
@@ -95,7 +95,7 @@ class Device:
         dense_overlap: share of a `DenseBlock`'s memory time that passes during its arithmetic.
         dense_times: measured times of dense blocks, ascending: at least two states for each matrix and number of
             moduli, and at least two numbers other than 0; empty: dense blocks are timed by ``rates``.
-        abilities: what the engine's passes can do.
+        abilities: of the engine's passes.
     """
 
     name: str

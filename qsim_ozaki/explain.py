@@ -92,7 +92,7 @@ def _summary(plan: Explained) -> list[str]:
 
 
 def describe(step: Step) -> str:
-    """What a step does, in a few words."""
+    """The work of a step, in a few words."""
     if isinstance(step, (TilePass, Stack)):
         names = Counter(OpList.of(step.ops).native.name_counts())
         return f"{type(step).__name__} " + ", ".join(

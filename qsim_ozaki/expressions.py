@@ -16,7 +16,7 @@ Value: TypeAlias = bool | int | float | Length
 
 
 class Sort(Enum):
-    """What a value is: a Python bool, an int of some width, a float, a `Length`."""
+    """The sort of a value: a Python bool, an int of some width, a float, a `Length`."""
 
     BOOL = auto()
     UINT = auto()

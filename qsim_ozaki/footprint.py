@@ -63,7 +63,7 @@ class Footprint:
         return tuple(q for q in range(self.num_qubits) if (tile & ~self.live & ~self.ones) >> q & 1)
 
     def extent(self, tile: int) -> Extent:
-        """What a pass with ``tile`` works on; its pages count as touched from here on."""
+        """The extent of a pass with ``tile``; its pages count as touched from then on."""
         in_use = self.live | tile
         outside = (self.live & ~tile).bit_count()
         skipped = outside - min(outside, self.support)  # qubits by which tiles outnumber amplitudes

@@ -22,7 +22,7 @@ class Path(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """What a step is expected to cost on one device, and which of its limits bounds it."""
+    """The expected cost of a step on one device, and which of the device's limits bounds it."""
 
     seconds: float = 0.0
     bytes: float = 0.0

@@ -22,13 +22,13 @@ def format_bytes(count: float) -> str:
 
 
 def short_bytes(count: float) -> str:
-    """The same without a decimal that says nothing: 16 GiB."""
+    """Bytes as `format_bytes` writes them, without a decimal that is 0: 16 GiB."""
     return format_bytes(count).replace(".0 ", " ")
 
 
 def too_wide(num_qubits: int, precision: str, device_name: str, memory_bytes: int) -> str:
-    """What a state would need, what there is, and what would fit."""
-    most = {each: max_qubits(memory_bytes, each) for each in (precision, "single")}
+    """The message for a state that does not fit: the bytes it needs, the bytes there are, and the widest that fits."""
+    most = {name: max_qubits(memory_bytes, name) for name in (precision, "single")}
     single = f", or precision='single' (up to {most['single']} qubits)" if precision == "double" else ""
     return (
         f"{num_qubits} qubits need {short_bytes(state_bytes(num_qubits, precision))} in {precision} precision; "

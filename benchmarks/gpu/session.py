@@ -1,6 +1,6 @@
 """One command for a GPU machine without Qiskit: tests, comparisons, large states, sanitizers, times and variants.
 
-usage: session.py pack FOLDER                         (here: plans of all circuits, and the LACKING modules, into FOLDER)
+usage: session.py pack FOLDER                       (here: plans of all circuits, and the LACKING modules, into FOLDER)
        session.py run FOLDER OUT [SECONDS [PART ...]]   (there: everything, at most SECONDS, 590 if not given)
 FOLDER may lie in an ignored place of the checkout. Each part is a process of its own with its own limit: those that
 time nothing run first, side by side, the others alone. What a part printed is in OUT/PART.log, its numbers in
