@@ -29,7 +29,7 @@ from qsim_ozaki.ops import EMPTY, HadamardPass, Kind, Op, Prepare, Relabel
 
 @dataclass(frozen=True)
 class Variant:
-    """What differs from the product.
+    """Differences from the product's kernels.
 
     Attributes:
         about: in words.

@@ -130,7 +130,7 @@ def emulations(fast):
 
 
 def compiled(engine, fast):
-    """What is launched, compiled on all cores."""
+    """Compiles every kernel that is launched, on all cores."""
     wanted = [(name, instance) for name, row in jit.KERNELS.items() for instance in row.instances]
     for k, moduli, how in emulations(fast):
         for real in cuda_tiles.INSTANCES.values():
