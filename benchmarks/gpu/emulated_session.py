@@ -234,7 +234,7 @@ def times(n, engine, lines):
 
 
 def auto(engine, lines):
-    """What the planner takes for one matrix, beside both paths in turn, on the calibrated device."""
+    """The planner's choice for one matrix, beside both paths in turn, on the calibrated device."""
     rng, device, matrices, worst = np.random.default_rng(6), cuda_calibrate.cuda_device(engine), {}, {}
     lines.add(part="auto", device=asdict(device))
     wanted = [(max(k, 7), moduli.num_moduli_for(accuracy, k)) for k in range(3, 13) for accuracy in ACCURACIES.values()]

@@ -40,7 +40,7 @@ from qsim_ozaki.steps import HadamardPass, Prepare, Relabel
 
 @dataclass(frozen=True)
 class Variant:
-    """What differs from the product.
+    """Differences from the product's kernels.
 
     Attributes:
         about: in words.

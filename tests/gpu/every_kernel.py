@@ -142,7 +142,7 @@ def emulations(fast):
 
 
 def compiled(engine, fast):
-    """What is launched, compiled on all cores."""
+    """Compiles every kernel that is launched, on all cores."""
     wanted = [(name, instance) for name, row in cuda_kernels.KERNELS.items() for instance in row.instances]
     for k, moduli, how in emulations(fast):
         for real in cuda_kernels.INSTANCES.values():
