@@ -289,7 +289,7 @@ def hadamard(engine, lines):
     """`qsim-ozaki bench hadamard --engine cuda`."""
     from qsim_ozaki import bench_hadamard
 
-    found = bench_hadamard.measure(GemmOptions("cuda", 25, (12, 14), repeats=5))
+    found = bench_hadamard.measure_hadamard(GemmOptions("cuda", 25, (12, 14), repeats=5))
     for line in found.as_json()["lines"]:
         lines.add(part="hadamard", **line)
     lines.add(part="hadamard", conclusions=found.conclusions())
@@ -299,7 +299,7 @@ def forms(engine, lines):
     """The founding forms beside the production path, as `qsim-ozaki bench gemm --engine cuda` has them."""
     from qsim_ozaki import bench_gemm
 
-    found = bench_gemm.measure(GemmOptions("cuda", 24, (8, 10), repeats=3))
+    found = bench_gemm.measure_gemm(GemmOptions("cuda", 24, (8, 10), repeats=3))
     for line in found.as_json()["lines"]:
         lines.add(part="founding", **line)
     lines.add(part="founding", conclusions=found.conclusions())

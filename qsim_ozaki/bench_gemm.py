@@ -102,7 +102,7 @@ def begin(title: str, name: str, options: GemmOptions, engine: Any) -> Experimen
     )
 
 
-def measure(options: GemmOptions, progress: Callable[[Experiment], None] = lambda _: None) -> Experiment:
+def measure_gemm(options: GemmOptions, progress: Callable[[Experiment], None] = lambda _: None) -> Experiment:
     """Times every variant at every size, in turn; ``progress`` is called after each size.
 
     Raises:
@@ -193,4 +193,4 @@ def answer(words: str) -> None:
     """What another process asked, given as the JSON of its options, is measured and printed as JSON."""
     fields: dict[str, Any] = json.loads(words)
     fields |= {"sizes": tuple(fields["sizes"]), "only": tuple(fields["only"]), "others": False}
-    print(json.dumps(measure(GemmOptions(**fields)).as_json()))
+    print(json.dumps(measure_gemm(GemmOptions(**fields)).as_json()))

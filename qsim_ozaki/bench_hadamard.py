@@ -121,7 +121,7 @@ class HadamardMap:
         return [Line(size, "H materialised, emulated", "double", note=note)]
 
 
-def measure(options: GemmOptions, progress: Callable[[Experiment], None] = lambda _: None) -> Experiment:
+def measure_hadamard(options: GemmOptions, progress: Callable[[Experiment], None] = lambda _: None) -> Experiment:
     """Times every variant at every size, in turn; ``progress`` is called after each size.
 
     Raises:

@@ -20,7 +20,7 @@ from qsim_ozaki.experiment import Experiment, Line
 def gemm():
     """One real run, small."""
     seen = []
-    found = bench_gemm.measure(GemmOptions("cpu", 9, (3, 5), repeats=2, threads=1, others=False), seen.append)
+    found = bench_gemm.measure_gemm(GemmOptions("cpu", 9, (3, 5), repeats=2, threads=1, others=False), seen.append)
     assert [len({line.size for line in each.lines}) for each in seen] == [1, 2]
     return found
 
@@ -71,7 +71,7 @@ def test_other_instruction_sets_are_measured_in_other_processes(monkeypatch):
 
 
 def test_every_way_to_transform_gives_the_same_state():
-    found = bench_hadamard.measure(GemmOptions("cpu", 12, (4, 8, 12), repeats=1, threads=1))
+    found = bench_hadamard.measure_hadamard(GemmOptions("cpu", 12, (4, 8, 12), repeats=1, threads=1))
     bounds = {"double": 1e-15, "34 bits": 1e-9, "single": 1e-6}
     timed = [each for each in found.lines if each.seconds]
     for each in timed:
@@ -123,7 +123,7 @@ def test_conclusions_name_the_fastest_whole_variant_and_why(made_up):
 def test_the_report_as_table_markdown_json_and_plot(made_up, tmp_path):
     pytest.importorskip("matplotlib")
     files = [str(tmp_path / name) for name in ("e.json", "e.md", "e.png")]
-    experiment_report.write(made_up, *files)
+    experiment_report.write_experiment(made_up, *files)
     record = json.loads((tmp_path / "e.json").read_text())
     assert [each["least_seconds"] for each in record["lines"]] == pytest.approx([5e-4, 1e-4, 1e-5, 3e-4, 2e-4, None])
     assert [each["median_seconds"] for each in record["lines"]][:2] == pytest.approx([5.5e-4, 1.2e-4])
@@ -134,18 +134,18 @@ def test_the_report_as_table_markdown_json_and_plot(made_up, tmp_path):
     assert "Written by `qsim-ozaki bench gemm`. a processor, 2 threads; 2026-11-30 01:00" in text
     assert (tmp_path / "e.png").read_bytes().startswith(b"\x89PNG")
     out = StringIO()
-    experiment_report.show(made_up, Console(file=out))
+    experiment_report.show_experiment(made_up, Console(file=out))
     assert re.search(r"fast +│ double +│ +100 │ +\+20 %", out.getvalue())
     assert made_up.conclusions()[1][:30] in out.getvalue()
 
 
 def test_what_cannot_be_measured_is_refused():
     with pytest.raises(OptionError, match=r"on 9 qubits of 12 was asked for; the limit is 8. Use more --qubits"):
-        bench_gemm.measure(GemmOptions("cpu", 12, (9,)))
+        bench_gemm.measure_gemm(GemmOptions("cpu", 12, (9,)))
     with pytest.raises(OptionError, match="group 'fast' was asked for; there are native, library, emulated, founding"):
-        bench_gemm.measure(GemmOptions(only=("fast",)))
+        bench_gemm.measure_gemm(GemmOptions(only=("fast",)))
     with pytest.raises(OptionError, match="H on 13 of 12 qubits was asked for; ask for 1 to 12, or more --qubits"):
-        bench_hadamard.measure(GemmOptions("cpu", 12, (13,)))
+        bench_hadamard.measure_hadamard(GemmOptions("cpu", 12, (13,)))
 
 
 def test_commands(capsys, tmp_path):
