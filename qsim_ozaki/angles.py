@@ -1,6 +1,6 @@
-"""Gate data at many angles at once, and its derivatives.
+"""Computes gate data, and its derivatives, at many angles at once.
 
-In: a gate's name and angles. Out: complex arrays, one row per set of angles. It knows the gate table and nothing else.
+In: a gate's name and angles. Out: complex arrays, one row per set of angles. It may depend on the gate table only.
 """
 
 from __future__ import annotations
@@ -17,17 +17,21 @@ from qsim_ozaki.gates import GATES, gate_data
 Angles: TypeAlias = NDArray[np.float64]  # (rows, number of angles)
 Data: TypeAlias = NDArray[np.complex128]  # (rows, entries)
 
-HARMONICS = 2  # of half the angle: gates of the library hold exp(i k angle / 2) with |k| <= 2
+HARMONICS = 2  # of half the angle: entries of Qiskit's gates are sums of exp(i k angle / 2) with |k| <= 2
 FIT_ANGLES = 4 * np.pi * np.arange(2 * HARMONICS + 1) / (2 * HARMONICS + 1)
 CHECK_ANGLES = (0.3, -1.7, 5.1, 8.8)
-FIT_TOLERANCE = 2.0**-49  # of the fit at other angles: the gates' entries are at most 1
-STEP = 0.03  # of a difference: its error STEP**8 / 630 is below the rounding 2**-53 / STEP of entries of frequency <= 1
-DIFFERENCE = ((1, 4 / 5), (2, -1 / 5), (3, 4 / 105), (4, -1 / 280))  # eighth order
+FIT_TOLERANCE = 2.0**-49  # largest error of a fit at `CHECK_ANGLES`; the gates' entries are at most 1
+# Step of a numerical derivative: its error STEP**8 / 630 is below the rounding 2**-53 / STEP for frequencies <= 1.
+STEP = 0.03
+DIFFERENCE = ((1, 4 / 5), (2, -1 / 5), (3, 4 / 105), (4, -1 / 280))  # (steps, weight), central, of eighth order
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Series:
-    """data = constant + sum over k of cosines[k-1] cos(k angle / 2) + sines[k-1] sin(k angle / 2); None: zero."""
+    """The Fourier series of a gate's data: constant + sum_k cosines[k-1] cos(k angle/2) + sines[k-1] sin(k angle/2).
+
+    A coefficient that is zero is None.
+    """
 
     constant: Data | None
     cosines: tuple[Data | None, ...]
@@ -35,7 +39,7 @@ class Series:
 
 
 def gate_rows(name: str, angles: Angles) -> Data:
-    """The flat data of gate ``name`` at each row of ``angles``; a row does not depend on the others."""
+    """Returns the flat data of gate ``name`` at each row of ``angles``; a row does not depend on the others."""
     fitted = series(name)
     if fitted is not None:
         return _sum(fitted, angles[:, 0])
@@ -43,7 +47,7 @@ def gate_rows(name: str, angles: Angles) -> Data:
 
 
 def gate_derivatives(name: str, angles: Angles, index: int) -> Data:
-    """The derivative of the data by angle ``index`` at each row of ``angles``."""
+    """Returns the derivative of the flat data by angle ``index`` at each row of ``angles``."""
     fitted = series(name)
     if fitted is not None:
         return _sum(_derivative(fitted), angles[:, 0])
@@ -57,7 +61,7 @@ def gate_derivatives(name: str, angles: Angles, index: int) -> Data:
 
 @cache
 def series(name: str) -> Series | None:
-    """The Fourier series of a gate of one angle, None for a gate of several or one that has none."""
+    """Returns the Fourier series of a gate of one angle, None for any other gate or if no series fits."""
     if GATES[name].num_params != 1:
         return None
     samples = np.array([_flat(name, (angle,)) for angle in FIT_ANGLES])
@@ -69,8 +73,8 @@ def series(name: str) -> Series | None:
         tuple(_clean(2 / count * np.cos(k * halves) @ samples) for k in harmonics),
         tuple(_clean(2 / count * np.sin(k * halves) @ samples) for k in harmonics),
     )
-    wanted = np.array([_flat(name, (angle,)) for angle in CHECK_ANGLES])
-    if np.abs(_sum(fitted, np.array(CHECK_ANGLES)) - wanted).max() > FIT_TOLERANCE:
+    expected = np.array([_flat(name, (angle,)) for angle in CHECK_ANGLES])
+    if np.abs(_sum(fitted, np.array(CHECK_ANGLES)) - expected).max() > FIT_TOLERANCE:
         return None
     return fitted
 
@@ -80,7 +84,7 @@ def _flat(name: str, angles: tuple[float, ...] | list[float]) -> Data:
 
 
 def _clean(values: Data) -> Data | None:
-    """Multiples of 1/4, which the library's coefficients are, without the rounding of the fit; None if all are zero."""
+    """Rounds coefficients to the multiples of 1/4 that those of Qiskit's gates are; returns None if all are zero."""
     near = np.round(4 * values) / 4
     values = np.where(np.abs(values - near) < FIT_TOLERANCE, near, values)
     return values if values.any() else None
@@ -97,7 +101,7 @@ def _sum(fitted: Series, angles: NDArray[np.float64]) -> Data:
 
 
 def _derivative(fitted: Series) -> Series:
-    """Term by term: the derivative of cos(k x / 2) is -k/2 sin(k x / 2), of the sine k/2 cos(k x / 2)."""
+    """Differentiates term by term: cos(k x / 2) gives -k/2 sin(k x / 2), sin(k x / 2) gives k/2 cos(k x / 2)."""
     pairs = list(enumerate(zip(fitted.cosines, fitted.sines, strict=True), 1))
     return Series(
         None,

@@ -1,8 +1,9 @@
-"""Times this package beside the peers that are installed, in turn in one run.
+"""Times this package beside the other simulators (peers) that are installed, in turn in one run.
 
-In: families, sizes, precisions. Out: a `Report`. It prints nothing. Every simulator has a process of its own, so that
-their OpenMP runtimes do not meet, and only one works at a time. What is timed is the same for all: from a circuit in
-the simulator's own terms to the final state as a NumPy array, memory and hand-over included.
+In: families, widths, precisions. Out: a `Report`. It may not print. Every simulator has a process of its own, so that
+their OpenMP runtimes do not meet, and only one process works at a time. The timed work is the same for all simulators:
+from the circuit in the simulator's own form to the final state as a NumPy array, with the allocation of memory and the
+hand-over of the state.
 """
 
 from __future__ import annotations
@@ -38,33 +39,33 @@ FAMILIES = (
     ),
     *("dense5", "dense8", "dense10"),
 )
-SURVEY_QUBITS = 20  # where every peer and variant is tried; cheap, yet larger than most caches
-VARIANT_NEAR = 1.3  # variants this near the best of the survey stay in the race,
-MOST_VARIANTS = 2  # the best ones: the survey's order hardly changes with size
-PEER_NEAR = 3.0  # peers slower than this times the best of the survey do not run at full size
-REPEAT_NEAR = 1.25  # peers slower than this times the best at full size are not repeated
-SLOW_SECONDS = 1.0  # a survey run longer than this needs no second one, others have fewer extra runs
-PAUSE_SECONDS = 0.1  # OpenMP threads spin as long after their work
-EXTRA_RUNS = 2  # in place of runs during which others used the machine,
-EXTRA_SHORT_RUNS = 10  # more where a run is shorter than a second
-WAIT_SECONDS = 2.0  # for others to leave the machine, before one run,
-PATIENCE_SECONDS = 60.0  # and before all
-CLEAN_SHARE = 0.05  # of the machine that others may use during a run that counts,
-CLEAN_SECONDS = 0.015  # or this many CPU seconds: the kernel counts in hundredths
+SURVEY_QUBITS = 20  # the survey tries every peer and variant at this width: cheap, yet larger than most caches
+VARIANT_NEAR = 1.3  # a variant slower than this times the peer's best in the survey does not run at full size
+MOST_VARIANTS = 2  # of a peer at full size: the survey's order hardly changes with the width
+PEER_NEAR = 3.0  # a peer slower than this times the best of the survey does not run at full size
+REPEAT_NEAR = 1.25  # a peer slower than this times the best at full size is run once
+SLOW_SECONDS = 1.0  # a survey run longer than this is not repeated, and a variant this slow has `EXTRA_RUNS` only
+PAUSE_SECONDS = 0.1  # before a run: OpenMP threads spin this long after their work
+EXTRA_RUNS = 2  # replace runs during which other processes used the machine
+EXTRA_SHORT_RUNS = 10  # the same, for runs shorter than `SLOW_SECONDS`
+WAIT_SECONDS = 2.0  # longest wait before one run for other processes to leave the machine
+PATIENCE_SECONDS = 60.0  # longest sum of these waits
+CLEAN_SHARE = 0.05  # a run is clean if other processes use at most this share of the machine
+CLEAN_SECONDS = 0.015  # or at most this many CPU seconds: Linux counts in hundredths
 
 
 @dataclass(frozen=True, slots=True)
 class BenchOptions:
-    """What to time.
+    """The options of a CPU benchmark.
 
     Attributes:
-        families: of `qsim_ozaki.circuits`.
+        families: names of families in `qsim_ozaki.circuits`.
         qubits: widths.
         precisions: ``"double"``, ``"single"``.
-        peers: keys of `PEERS`; those that are not installed are left out.
-        repeats: counted runs.
+        peers: keys of `PEERS`; a peer that is not installed is left out.
+        repeats: counted runs of each simulator.
         threads: of every simulator, 0 for all cores.
-        limit_seconds: longest run; what is expected to take longer is left out.
+        limit_seconds: longest run; a run that is expected to take longer is left out.
         seed: of the circuits.
     """
 
@@ -80,13 +81,13 @@ class BenchOptions:
 
 @dataclass(slots=True)
 class Entry:
-    """A simulator's part in one row, while it is being filled."""
+    """The measurements of one simulator for one row, while the row is measured."""
 
     process: Process
     variants: list[str] = field(default_factory=list)
     convert_seconds: dict[str, float] = field(default_factory=dict)
-    first_seconds: dict[str, float] = field(default_factory=dict)  # at full size, the run that checks
-    runs: list[Answer] = field(default_factory=list)  # of the best variant
+    first_seconds: dict[str, float] = field(default_factory=dict)  # first run at full size, whose state is compared
+    runs: list[Answer] = field(default_factory=list)  # counted runs of the best variant
     plan: dict[str, Any] | None = None
     fidelity: float | None = None
     error: float | None = None
@@ -98,13 +99,13 @@ class Entry:
         return min(self.first_seconds, key=lambda variant: self.first_seconds[variant])
 
     def failed(self, answer: Answer) -> bool:
-        """Whether ``answer`` says so; the reason becomes the note."""
+        """Whether ``answer`` is a failure; its reason becomes the note."""
         self.note = _reason(answer) or self.note
         return "unsupported" in answer or "failed" in answer
 
 
 class Bench:
-    """One benchmark run; use it as a context, so that no process is left."""
+    """One benchmark run; use it as a context manager, which ends all processes."""
 
     def __init__(self, options: BenchOptions) -> None:
         self.options = options
@@ -115,19 +116,19 @@ class Bench:
         self.patience = PATIENCE_SECONDS
 
     def __enter__(self) -> Bench:
-        """Starts every simulator once, ours first: it calibrates while nobody else works.
+        """Starts every simulator once; ours is first and calibrates while no other works.
 
         Raises:
-            EngineError: ours does not start.
+            EngineError: the process of this package does not start.
         """
-        fresh = {"XDG_CACHE_HOME": self.folder.name}  # so that the ceilings are measured in this run
-        wanted = [(OURS, precision, fresh) for precision in self.options.precisions]
+        fresh = {"XDG_CACHE_HOME": self.folder.name}  # an empty cache: the ceilings are measured in this run
+        simulators = [(OURS, precision, fresh) for precision in self.options.precisions]
         for name in self.options.peers:
             row = PEERS[name]
             if row.versions() is not None:
-                both = [p for p in row.precisions if p in self.options.precisions]
-                wanted += [(name, precision, dict(row.environment)) for precision in both]
-        for name, precision, environment in wanted:
+                precisions = [p for p in row.precisions if p in self.options.precisions]
+                simulators += [(name, precision, dict(row.environment)) for precision in precisions]
+        for name, precision, environment in simulators:
             process = Process(name, precision, self.threads, environment)
             self.processes.append(process)
             if not process.begin() and name == OURS:
@@ -136,7 +137,7 @@ class Bench:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Ends every process and removes the files."""
+        """Ends every process and removes the temporary files."""
         for process in self.processes:
             process.end()
         self.folder.cleanup()
@@ -146,7 +147,7 @@ class Bench:
         entries = [Entry(process) for process in self._order()]
         small = min(num_qubits, SURVEY_QUBITS)
         for entry in entries:
-            self._enter(entry, family, small)
+            self._choose_variants(entry, family, small)
         self._leave_out_slow(entries, family, num_qubits, small)
         num_gates = 0
         for entry in entries:
@@ -157,7 +158,7 @@ class Bench:
         return Row(family, num_qubits, num_gates, tuple(self._timing(entry) for entry in entries))
 
     def _pause(self) -> None:
-        """Lets the last one's threads fall asleep, and others leave the machine."""
+        """Waits until the last simulator's threads sleep and other processes leave the machine."""
         time.sleep(PAUSE_SECONDS)
         most = min(WAIT_SECONDS, self.patience)
         waited = 0.0
@@ -170,11 +171,11 @@ class Bench:
         self.patience -= waited
 
     def _order(self) -> list[Process]:
-        """Double-precision peers first, for the first of them gives the reference state."""
+        """Returns the processes with double-precision peers first: the first one computes the reference state."""
         return sorted(self.processes, key=lambda p: (p.precision != "double", p.simulator == OURS))
 
-    def _enter(self, entry: Entry, family: str, num_qubits: int) -> None:
-        """Finds the variants that are worth a full-size run."""
+    def _choose_variants(self, entry: Entry, family: str, num_qubits: int) -> None:
+        """Chooses the variants that run at full size, by a survey at ``num_qubits``."""
         process = entry.process
         key = (family, num_qubits, process.simulator, process.precision)
         if not process.begin():
@@ -184,41 +185,46 @@ class Bench:
         else:
             if key not in self.surveys:
                 self.surveys[key] = self._survey(process, family, num_qubits)
-            found = self.surveys[key]
-            if isinstance(found, str):
-                entry.note = found
+            survey = self.surveys[key]
+            if isinstance(survey, str):
+                entry.note = survey
                 return
-            ranked = sorted(found, key=lambda variant: found[variant])
-            near = [variant for variant in ranked if found[variant] <= VARIANT_NEAR * found[ranked[0]]]
+            ranked = sorted(survey, key=lambda variant: survey[variant])
+            near = [variant for variant in ranked if survey[variant] <= VARIANT_NEAR * survey[ranked[0]]]
             entry.variants = near[:MOST_VARIANTS]
 
     def _survey(self, process: Process, family: str, num_qubits: int) -> dict[str, float] | str:
-        """Seconds of each variant on a small circuit, the faster of two clean runs; or why there are none."""
+        """Measures each variant on a small circuit.
+
+        Returns:
+            Seconds of the fastest run of each variant, from two clean runs where possible; or the reason of a failure.
+        """
         limit = self.options.limit_seconds
-        taken = process.ask("circuit", limit, family=family, num_qubits=num_qubits, seed=self.options.seed)
-        found: dict[str, float] = {}
-        last = taken
+        circuit = process.ask("circuit", limit, family=family, num_qubits=num_qubits, seed=self.options.seed)
+        least_seconds: dict[str, float] = {}
+        last = circuit
         self._pause()
-        for variant in taken.get("variants", ()):
+        for variant in circuit.get("variants", ()):
             last = process.ask("convert", limit, variant=variant)
             clean = 0
             for _ in range(2 + EXTRA_RUNS):
-                if "seconds" not in last or clean >= (1 if found.get(variant, 0) > SLOW_SECONDS else 2):
+                enough = 1 if least_seconds.get(variant, 0) > SLOW_SECONDS else 2
+                if "seconds" not in last or clean >= enough:
                     break
                 last = process.ask("run", limit, variant=variant)
                 if "seconds" in last:
-                    found[variant] = min(found.get(variant, limit), last["seconds"])
+                    least_seconds[variant] = min(least_seconds.get(variant, limit), last["seconds"])
                     clean += self._share(last) <= 0
-        return found or _reason(last)
+        return least_seconds or _reason(last)
 
     def _leave_out_slow(self, entries: Iterable[Entry], family: str, num_qubits: int, small: int) -> None:
-        """Drops peers that the survey shows to be far behind the best, or too slow for the limit."""
+        """Leaves out the peers that the survey shows far behind the best, or too slow for the limit."""
         best: dict[str, float] = {}
         expected: list[tuple[Entry, float]] = []
         for entry in entries:
-            found = self.surveys.get((family, small, entry.process.simulator, entry.process.precision))
-            if isinstance(found, dict) and entry.variants:
-                seconds = min(found.values())
+            survey = self.surveys.get((family, small, entry.process.simulator, entry.process.precision))
+            if isinstance(survey, dict) and entry.variants:
+                seconds = min(survey.values())
                 expected.append((entry, seconds))
                 best[entry.process.precision] = min(seconds, best.get(entry.process.precision, seconds))
         for entry, seconds in expected:
@@ -232,10 +238,10 @@ class Bench:
                 entry.variants = []
 
     def _convert(self, entry: Entry, family: str, num_qubits: int) -> int:
-        """Full-size circuit and jobs; returns the circuit's number of instructions."""
+        """Makes the full-size circuit and its jobs; returns the circuit's number of instructions."""
         ask, limit = entry.process.ask, self.options.limit_seconds
-        taken = ask("circuit", limit, family=family, num_qubits=num_qubits, seed=self.options.seed)
-        if entry.failed(taken):
+        circuit = ask("circuit", limit, family=family, num_qubits=num_qubits, seed=self.options.seed)
+        if entry.failed(circuit):
             entry.variants = []
             return 0
         for variant in list(entry.variants):
@@ -245,18 +251,18 @@ class Bench:
                 continue
             entry.convert_seconds[variant] = answer["seconds"]
             entry.plan = answer.get("plan")
-        return int(taken["num_gates"])
+        return int(circuit["num_gates"])
 
     def _first_runs(self, entries: Iterable[Entry]) -> None:
-        """Warms up every entry and compares its state with that of the first."""
+        """Runs every variant once, to warm up, and compares its state with the first one."""
         file = Path(self.folder.name) / "reference.npy"
         reference = ""
         for entry in entries:
             for variant in entry.variants:
-                given = {"reference": reference} if reference else {"save": str(file)}
+                file_argument = {"reference": reference} if reference else {"save": str(file)}
                 self._pause()
-                # comparing and saving take time too, and are not the simulator's
-                answer = entry.process.ask("run", 2 * self.options.limit_seconds, variant=variant, **given)
+                # The limit is doubled because the answer also waits for the state to be compared or saved.
+                answer = entry.process.ask("run", 2 * self.options.limit_seconds, variant=variant, **file_argument)
                 if entry.failed(answer):
                     continue
                 reference = str(file)
@@ -266,7 +272,7 @@ class Bench:
         file.unlink(missing_ok=True)
 
     def _rounds(self, entries: Iterable[Entry]) -> None:
-        """A B C, A B C, ... over the entries near the best, until each has enough clean runs."""
+        """Runs the entries near the best in turn, A B C A B C ..., until each has enough clean runs."""
         timed = [entry for entry in entries if entry.first_seconds]
         best: dict[str, float] = {}
         for entry in timed:
@@ -289,23 +295,23 @@ class Bench:
                         entry.runs.append(answer)
 
     def _wants_more(self, entry: Entry) -> bool:
-        """Whether ``entry`` has too few clean runs, and may have more."""
+        """Whether ``entry`` has too few clean runs and has not reached its limit of runs."""
         extra = EXTRA_RUNS if entry.first_seconds[entry.best] > SLOW_SECONDS else EXTRA_SHORT_RUNS
         clean = sum(self._share(run) <= 0 for run in entry.runs)
         return clean < self.options.repeats and len(entry.runs) < self.options.repeats + extra
 
     def _share(self, run: Answer) -> float:
-        """Share of the machine that others used during ``run``; 0 where it is within what may be."""
+        """The share of the machine that other processes used during ``run``; 0 for a clean run."""
         others = float(run["others_cpu_seconds"])
         share = others / (self.threads * run["seconds"])
         return 0.0 if others <= CLEAN_SECONDS or share <= CLEAN_SHARE else min(share, 1.0)
 
     def _timing(self, entry: Entry) -> Timing:
-        """The row's entry, from its cleanest runs."""
+        """Returns the timing for the row, from the entry's cleanest runs."""
         blank = Timing(entry.process.simulator, entry.process.precision, note=entry.note)
         if not entry.first_seconds:
             return blank
-        runs = sorted(entry.runs, key=self._share)[: self.options.repeats]  # stable: the earlier of two clean ones
+        runs = sorted(entry.runs, key=self._share)[: self.options.repeats]  # stable: of clean runs the earlier ones
         seconds = [run["seconds"] for run in runs] or [entry.first_seconds[entry.best]]
         return replace(
             blank,
@@ -320,12 +326,12 @@ class Bench:
 
 
 def _reason(answer: Answer) -> str:
-    """Why ``answer`` has no time in it."""
+    """Returns the reason why ``answer`` has no time."""
     return f"{UNSUPPORTED}: {answer['unsupported']}" if "unsupported" in answer else str(answer.get("failed", ""))
 
 
 def _model(plan: dict[str, Any], runs: list[Answer]) -> Model:
-    """The plan's predictions beside the medians of its steps."""
+    """Returns the plan's predictions beside the median seconds of its steps."""
     columns = zip(*(run["step_seconds"] for run in runs), strict=True)
     steps = [
         {**step, "seconds": statistics.median(column)} for step, column in zip(plan["steps"], columns, strict=True)
@@ -334,18 +340,16 @@ def _model(plan: dict[str, Any], runs: list[Answer]) -> Model:
     return Model(plan["predicted_seconds"], kernel, plan["passes"], plan["bytes"], plan["flops"], tuple(steps))
 
 
-def measure(options: BenchOptions, progress: Callable[[Report], None] = lambda _: None) -> Report:
-    """Runs the benchmark.
-
-    Ctrl-C ends it with the rows so far.
+def measure_circuits(options: BenchOptions, progress: Callable[[Report], None] = lambda _: None) -> Report:
+    """Runs the CPU benchmark; Ctrl-C ends it with the rows so far.
 
     Args:
-        options: what to time.
+        options: of the benchmark.
         progress: called with the report so far after every row.
 
     Raises:
-        OptionError: a family, precision or peer is not known, or a width too small.
-        EngineError: this package's own process does not start.
+        OptionError: a family, precision or peer is not known, or a width is too small.
+        EngineError: the process of this package does not start.
     """
     check_known("family", options.families, KNOWN_FAMILIES)
     check_known("precision", options.precisions, PRECISIONS)
@@ -355,9 +359,9 @@ def measure(options: BenchOptions, progress: Callable[[Report], None] = lambda _
     with Bench(options) as bench:
         device = bench.processes[0].device
         hardware = {"processor": device["name"], "cores": os.cpu_count(), "memory_bytes": device["memory_bytes"]}
-        found = sorted({process.simulator for process in bench.processes} - {OURS})
+        peers = sorted({process.simulator for process in bench.processes} - {OURS})
         versions = {OURS: version("qsim-ozaki")}
-        for name in found:
+        for name in peers:
             versions |= PEERS[name].versions() or {}
         words = command_line(options, BenchOptions(), SEVERAL | {"peer": "peers"}, ("repeats", "threads", "seed"))
         report = Report(date, hardware, bench.threads, options.repeats, options.seed, device, versions, words)
@@ -373,5 +377,5 @@ def measure(options: BenchOptions, progress: Callable[[Report], None] = lambda _
 
 
 def available_cores() -> int:
-    """Cores this process may use."""
+    """The number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

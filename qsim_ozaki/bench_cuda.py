@@ -246,7 +246,7 @@ def left_out(group: Group, title: str, reason: str) -> Row:
     return Row(title, group.num_qubits, 0, (Timing(OURS, group.precision, note=reason),))
 
 
-def measure(options: CudaBenchOptions, progress: Callable[[Report], None] = lambda _: None) -> Report:
+def measure_gpu(options: CudaBenchOptions, progress: Callable[[Report], None] = lambda _: None) -> Report:
     """Runs the benchmark.
 
     Ctrl-C ends it with the rows so far.

@@ -1,6 +1,6 @@
-"""What benchmarks' options have in common: their checks, and the command line that repeats a run.
+"""Checks options of benchmarks, and writes the command line that repeats a run.
 
-In: options. Out: an error or a text. It measures nothing.
+In: options. Out: an error or a text. It may not measure anything.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from qsim_ozaki.circuits import FAMILIES
 from qsim_ozaki.errors import OptionError
 
 PRECISIONS = ("double", "single")
-SEVERAL = {"family": "families", "qubits": "qubits", "precision": "precisions"}  # flags and attributes of options
+SEVERAL = {"family": "families", "qubits": "qubits", "precision": "precisions"}  # flag: attribute of the options
 
 
-def check_known(what: str, given: Iterable[str], known: Iterable[str]) -> None:
-    """Raises OptionError where one of ``given`` is not ``known``."""
-    for name in given:
+def check_known(noun: str, names: Iterable[str], known: Iterable[str]) -> None:
+    """Raises OptionError if one of ``names`` is not in ``known``; ``noun`` says in the message what they name."""
+    for name in names:
         if name not in known:
-            raise OptionError(f"{what} {name!r} is not known; there are {', '.join(known)}")
+            raise OptionError(f"{noun} {name!r} is not known; there are {', '.join(known)}")
 
 
 def check_widths(families: Iterable[str], qubits: Iterable[int]) -> None:
-    """Raises OptionError where a width is too small for a family of circuits."""
+    """Raises OptionError if a width is too small for a family of circuits."""
     for family in families:
         least = FAMILIES[family].min_qubits
         if min(qubits) < least:
@@ -34,13 +34,13 @@ def check_widths(families: Iterable[str], qubits: Iterable[int]) -> None:
 def command_line(
     options: Any, default: Any, several: Mapping[str, str], single: Iterable[str], first: Iterable[str] = ()
 ) -> str:
-    """The command line that repeats a run, of what is not as by default.
+    """Returns the command line that repeats a run, with a flag for every option that differs from its default.
 
     Args:
         options: of the run.
-        default: of the same type.
-        several: flags that are given once for each value, and the attributes that hold these.
-        single: flags that are attributes.
+        default: options of the same type with their default values.
+        several: flags that are repeated for each value, and the attributes that hold the values.
+        single: flags with one value, named as their attributes.
         first: words after ``bench``.
     """
     words = ["qsim-ozaki", "bench", *first]

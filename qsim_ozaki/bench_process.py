@@ -1,6 +1,6 @@
-"""A simulator's process, seen from the benchmark that gives the orders.
+"""A simulator's process, as the benchmark that sends it orders sees it.
 
-In: orders. Out: answers, or why there are none. It knows no circuit and judges no time.
+In: orders. Out: answers, or the reason of a failure. It may not see a circuit, nor judge a time.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from typing import Any, TypeAlias
 
 Answer: TypeAlias = dict[str, Any]
 
-START_SECONDS = 120.0  # to import and, for this package's own engine, to calibrate
+START_SECONDS = 120.0  # longest start of a process: it imports and, for this package's engine, calibrates
 
 
 def machine_busy_seconds() -> float:
-    """CPU seconds this machine has been busy since it started, stolen ones included; 0 where it does not say."""
+    """CPU seconds that this machine was busy since it started, stolen seconds included; 0 if they are unknown."""
     try:
         with Path("/proc/stat").open(encoding="ascii") as lines:
             fields = [int(field) for field in lines.readline().split()[1:9]]
@@ -30,7 +30,7 @@ def machine_busy_seconds() -> float:
 
 
 class Process:
-    """A simulator's process: orders go in, answers come out."""
+    """A simulator's process, which takes orders and gives answers."""
 
     def __init__(self, simulator: str, precision: str, threads: int, environment: Mapping[str, str]) -> None:
         self.simulator = simulator
@@ -42,7 +42,7 @@ class Process:
         self.child: subprocess.Popen[str] | None = None
 
     def begin(self) -> bool:
-        """Starts it, where it does not run yet; returns whether it runs."""
+        """Starts the process if it does not run yet; returns whether it runs."""
         if self.child is not None:
             return True
         names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
@@ -72,7 +72,7 @@ class Process:
         return not self.failure
 
     def ask(self, order: str, seconds: float, **arguments: object) -> Answer:
-        """The answer to ``order``; one that takes longer than ``seconds`` ends the process."""
+        """Returns the answer to ``order``; ends the process if it takes longer than ``seconds``."""
         if self.child is None:
             return {"failed": self.failure or "its process has ended"}
         assert self.child.stdin is not None
@@ -98,7 +98,7 @@ class Process:
         return answer
 
     def end(self) -> None:
-        """Ends it."""
+        """Ends the process."""
         if self.child is not None:
             self.child.kill()
             self.child.communicate()

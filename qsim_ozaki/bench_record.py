@@ -1,6 +1,6 @@
-"""What a benchmark found, as plain data.
+"""The results of a benchmark, as plain data.
 
-In: seconds, errors, predictions. Out: dataclasses with medians, ratios and shares. It measures and prints nothing.
+In: seconds, errors, predictions. Out: dataclasses with medians, ratios and shares. It may not measure or print.
 """
 
 from __future__ import annotations
@@ -11,26 +11,26 @@ from dataclasses import MISSING, asdict, dataclass, fields
 from typing import Any
 
 OURS = "qsim_ozaki"
-UNSUPPORTED = "not supported"  # how the note of a peer without such a gate begins
-FAILED = "failed"  # and that of a simulator that raised an error
-WALL_QUBITS = 20  # on a GPU, up to here the host's part counts: wall time, not device events
+UNSUPPORTED = "not supported"  # prefix of the note of a peer that lacks a gate
+FAILED = "failed"  # prefix of the note of a simulator that raised an error
+WALL_QUBITS = 20  # up to this width a GPU is timed by the clock, the host's work included, not by device events
 SCHEMA = 2  # of the JSON file
-# 2-norm error above which two states are not the same: rounding is well below, a wrong gate well above
+# Two states differ if the 2-norm of their difference is larger; rounding is well below, a wrong gate well above.
 AGREEMENT = {"double": 1e-9, "single": 1e-3}
 
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """What the cost model said of a run, and what its steps took.
+    """The cost model's predictions for a run, and the measured seconds of its steps.
 
     Attributes:
         predicted_seconds: of all steps.
-        kernel_seconds: median of the steps' sum; planning, memory and hand-over are not in it.
+        kernel_seconds: median of the steps' sum, without planning, allocation and hand-over.
         passes: over the state, one read and one write each.
-        bytes: moved, as the model counts.
-        flops: done, as the model counts.
-        steps: per step ``what``, ``qubits``, ``bound_by``, ``predicted_seconds``, ``seconds`` (median), ``bytes`` and
-            ``flops``.
+        bytes: moved, as the model counts them.
+        flops: done, as the model counts them.
+        steps: of each step ``what``, ``qubits``, ``bound_by``, ``predicted_seconds``, ``seconds`` (median), ``bytes``
+            and ``flops``.
     """
 
     predicted_seconds: float
@@ -42,29 +42,29 @@ class Model:
 
     @property
     def ratio(self) -> float:
-        """Predicted over measured seconds of the steps."""
+        """The predicted over the measured seconds of the steps."""
         return self.predicted_seconds / self.kernel_seconds
 
     @property
     def bytes_per_s(self) -> float:
-        """Achieved bandwidth."""
+        """The achieved bandwidth, bytes per second."""
         return self.bytes / self.kernel_seconds
 
     @property
     def flops_per_s(self) -> float:
-        """Achieved arithmetic."""
+        """The achieved arithmetic, flops per second."""
         return self.flops / self.kernel_seconds
 
 
 @dataclass(frozen=True, slots=True)
 class OnGpu:
-    """What only a timing on a GPU has.
+    """The further results of a timing on a GPU.
 
     Attributes:
-        pass_seconds: of one read and one write of such a state in place, measured in this run.
-        host_seconds: median until the host had issued everything; near the whole time, launches bound it.
-        first_run_seconds: of the first run of all, before the kernels written for the plan are compiled.
-        compile_seconds: waited for these kernels, those of all rows of this width and precision together.
+        pass_seconds: of one read and one write of a state of this width in place, measured in this run.
+        host_seconds: median until the host has issued all work; if it is near the whole time, launches bound the run.
+        first_run_seconds: of the very first run, before the kernels generated for the plan are compiled.
+        compile_seconds: wait for these kernels, for all rows of this width and precision together.
     """
 
     pass_seconds: float
@@ -75,20 +75,20 @@ class OnGpu:
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """One simulator on one circuit.
+    """The results of one simulator on one circuit.
 
     Attributes:
         simulator: `OURS`, or a key of `peers.PEERS`.
         precision: ``"double"`` or ``"single"``.
-        variant: the fastest of its ways to run.
-        seconds: from the converted circuit to the final state as an array, one per counted run; empty: not timed.
-        convert_seconds: from Qiskit's circuit to its own.
+        variant: the simulator's fastest variant.
+        seconds: from the converted circuit to the final state as an array, one per counted run; empty if not timed.
+        convert_seconds: from Qiskit's circuit to the simulator's own.
         others_share: largest share of the machine that other processes used during a counted run.
-        fidelity: with the reference state; None: it is the reference, or was not compared.
-        error: 2-norm of the difference from the reference state, global phase apart.
-        note: why it was not timed or not repeated.
+        fidelity: with the reference state; None for the reference itself, and if the states were not compared.
+        error: 2-norm of the difference from the reference state, global phase removed.
+        note: reason why the simulator was not timed or not repeated.
         model: of this package's engine only.
-        gpu: where it was timed on a GPU.
+        gpu: of a timing on a GPU only.
     """
 
     simulator: str
@@ -105,31 +105,31 @@ class Timing:
 
     @property
     def median(self) -> float:
-        """Seconds."""
+        """The median seconds."""
         return statistics.median(self.seconds)
 
     @property
     def spread(self) -> float:
-        """Half of the range over the median."""
+        """Half the range of the seconds over their median."""
         return (max(self.seconds) - min(self.seconds)) / 2 / self.median
 
     @property
     def passes(self) -> float | None:
-        """Seconds in passes over the state, where the time of one was measured."""
+        """The median seconds in units of one pass over the state; None if a pass was not measured."""
         return self.median / self.gpu.pass_seconds if self.gpu and self.seconds else None
 
     @property
     def agrees(self) -> bool:
-        """Whether its state is the reference's but for rounding."""
+        """Whether the state equals the reference up to rounding."""
         return self.error is None or self.error <= AGREEMENT[self.precision]
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One circuit.
+    """The results of all simulators on one circuit.
 
     Attributes:
-        family: of `qsim_ozaki.circuits`, or what else was done.
+        family: name of a family in `qsim_ozaki.circuits`, or of other measured work.
         num_qubits: width.
         num_gates: instructions of Qiskit's circuit.
         timings: one per simulator and precision.
@@ -141,11 +141,11 @@ class Row:
     timings: tuple[Timing, ...]
 
     def ours(self, precision: str) -> Timing | None:
-        """This package, where it was timed."""
+        """This package's timing, None if it was not timed."""
         return next((t for t in self._timed(precision) if t.simulator == OURS), None)
 
     def best_other(self, precision: str) -> Timing | None:
-        """The fastest peer whose answer is right."""
+        """The timing of the fastest peer whose state is right, None if there is none."""
         others = [t for t in self._timed(precision) if t.simulator != OURS and t.agrees]
         return min(others, key=lambda t: t.median, default=None)
 
@@ -155,7 +155,7 @@ class Row:
         return other.median / ours.median if ours and other else None
 
     def has(self, precision: str) -> bool:
-        """Whether anybody was to be timed in ``precision``."""
+        """Whether a simulator was to be timed in ``precision``."""
         return any(t.precision == precision for t in self.timings)
 
     def _timed(self, precision: str) -> list[Timing]:
@@ -164,17 +164,17 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """One benchmark run.
+    """The results of one benchmark run.
 
     Attributes:
-        date: when it began, with its zone.
+        date: of its start, with the time zone.
         hardware: ``processor``, ``memory_bytes``; ``cores`` of a CPU only.
         threads: of every simulator on a CPU.
         repeats: counted runs of each simulator that is near the best.
         seed: of the circuits.
-        ceilings: the calibrated record of this package's engine, measured at the start of this run.
+        ceilings: the calibrated device record of this package's engine, measured at the start of this run.
         versions: of every package that took part.
-        command: that repeats it.
+        command: the command line that repeats the run.
         rows: one per circuit.
     """
 
@@ -190,9 +190,9 @@ class Report:
 
     @property
     def precisions(self) -> tuple[str, ...]:
-        """Those that were run, double first."""
-        found = {timing.precision for row in self.rows for timing in row.timings}
-        return tuple(precision for precision in ("double", "single") if precision in found)
+        """The precisions of the run, double first."""
+        present = {timing.precision for row in self.rows for timing in row.timings}
+        return tuple(precision for precision in ("double", "single") if precision in present)
 
     @property
     def on_gpu(self) -> bool:
@@ -206,15 +206,17 @@ class Report:
 
     @property
     def disagreements(self) -> tuple[tuple[Row, Timing], ...]:
-        """Timings whose state is not the reference's."""
+        """Timings whose state differs from the reference."""
         return tuple((row, timing) for row in self.rows for timing in row.timings if not timing.agrees)
 
     @classmethod
     def from_json(cls, record: Mapping[str, Any]) -> Report:
-        """What `as_json` wrote; its medians and ratios are computed anew.
+        """Returns the report of a record that `as_json` wrote; medians and ratios are computed anew.
 
         Raises:
-            KeyError, TypeError, ValueError: it is no such record.
+            KeyError: a field is missing.
+            TypeError: the record is not a mapping, or a field has a wrong type.
+            ValueError: the record has another schema.
         """
         if record["schema"] != SCHEMA:
             raise ValueError(f"schema {record['schema']}, not {SCHEMA}")
@@ -225,7 +227,7 @@ class Report:
         return cls(**_fields(cls, record) | {"rows": rows})
 
     def as_json(self) -> dict[str, Any]:
-        """Every field, and beside them the medians and ratios that a reader wants."""
+        """Returns every field, with the medians and ratios."""
         out = {"schema": SCHEMA} | asdict(self)
         for row, record in zip(self.rows, out["rows"], strict=True):
             record["speedup"] = {precision: row.speedup(precision) for precision in self.precisions}
@@ -243,7 +245,7 @@ class Report:
 
 
 def _fields(kind: type, record: Mapping[str, Any]) -> dict[str, Any]:
-    """The entries of ``record`` that are fields of ``kind``, all that have no default."""
+    """Returns the entries of ``record`` that are fields of ``kind``; a field without a default must be present."""
     return {
         field.name: record[field.name] for field in fields(kind) if field.name in record or field.default is MISSING
     }
@@ -251,6 +253,9 @@ def _fields(kind: type, record: Mapping[str, Any]) -> dict[str, Any]:
 
 def _timing(record: Mapping[str, Any]) -> Timing:
     model, gpu = record["model"], record.get("gpu")
-    made = None if model is None else Model(**_fields(Model, model) | {"steps": tuple(model["steps"])})
-    more = {"seconds": tuple(record["seconds"]), "model": made, "gpu": gpu and OnGpu(**_fields(OnGpu, gpu))}
-    return Timing(**_fields(Timing, record) | more)
+    objects = {
+        "seconds": tuple(record["seconds"]),
+        "model": None if model is None else Model(**_fields(Model, model) | {"steps": tuple(model["steps"])}),
+        "gpu": OnGpu(**_fields(OnGpu, gpu)) if gpu else None,
+    }
+    return Timing(**_fields(Timing, record) | objects)

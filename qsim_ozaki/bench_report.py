@@ -1,6 +1,6 @@
-"""A benchmark's report for readers: a table for the terminal, Markdown, JSON, a plot.
+"""Presents a benchmark's report: tables on the terminal, Markdown, JSON, a plot.
 
-In: a `Report`. Out: text and files. It measures nothing.
+In: a `Report`. Out: text and files. It may not measure anything.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MODEL = (
     *("family", "qubits", "precision", "steps, ms", "pred / meas", "passes"),
     *("GB/s", "of peak", "Gflop/s", "of peak", "bound by"),
 )
-GPU = ("measured", "other's", "host", "first run, ms")  # more columns of the model's table where a GPU was timed
+GPU = ("measured", "other's", "host", "first run, ms")  # further columns of the model's table for a GPU
 NOT_TIMED = "-"
 CPU_METHOD = "from the converted circuit to the final state as an array, memory and (here) planning included"
 GPU_METHOD = (
@@ -46,23 +46,26 @@ GPU_NOTES = (
 
 
 class Measured(Protocol):
-    """What can be written to a file."""
+    """Results that can be written to a file."""
 
     def as_json(self) -> dict[str, Any]:
-        """Every number."""
+        """Returns every number."""
 
 
-Found = TypeVar("Found", bound=Measured)
+Results = TypeVar("Results", bound=Measured)
 
 
 def milliseconds(seconds: float) -> str:
-    """Three digits."""
+    """Formats seconds as milliseconds with three digits."""
     value = 1e3 * seconds
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def time_text(timing: Timing) -> str:
-    """``123 ±2 %``; ``*`` where it was run once, ``~`` where others used the machine meanwhile."""
+    """Formats a time as ``123 ±2 %``.
+
+    A ``*`` marks a single run, a ``~`` runs during which other processes used the machine.
+    """
     if not timing.seconds:
         return NOT_TIMED
     text = milliseconds(timing.median)
@@ -71,15 +74,15 @@ def time_text(timing: Timing) -> str:
     return text if timing.agrees else f"{text} WRONG"
 
 
-def caption(report: Report) -> str:
-    """Hardware, date, method, ceilings."""
-    peaks = Device.from_record(report.ceilings)
+def report_caption(report: Report) -> str:
+    """Returns a caption with hardware, date, method and ceilings."""
+    ceilings = Device.from_record(report.ceilings)
     memory = report.hardware["memory_bytes"] / 2**30
     cores = "" if report.on_gpu else f", {report.hardware['cores']} cores"
     threads = "" if report.on_gpu else f", {report.threads} threads for every simulator"
     where = f"{report.hardware['processor']}{cores}, {memory:.0f} GiB free{threads}"
-    double, single = (peaks.rates[precision].flops_per_s / 1e9 for precision in ("double", "single"))
-    limits = f"in-place pass {peaks.memory.bandwidth_bytes_per_s / 1e9:.1f} GB/s, FMA {double:.0f} Gflop/s"
+    double, single = (ceilings.rates[precision].flops_per_s / 1e9 for precision in ("double", "single"))
+    limits = f"in-place pass {ceilings.memory.bandwidth_bytes_per_s / 1e9:.1f} GB/s, FMA {double:.0f} Gflop/s"
     limits += f" double and {single:.0f} single"
     return (
         f"{where}; {report.date[:16].replace('T', ' ')}. Median of {report.repeats} runs in turn, ± half their range; "
@@ -88,7 +91,7 @@ def caption(report: Report) -> str:
 
 
 def summary_rows(report: Report) -> list[tuple[str, ...]]:
-    """This, the best other and their ratio, per circuit and precision."""
+    """Returns the time of this package, that of the best other and their ratio, per circuit and precision."""
     rows: list[tuple[str, ...]] = []
     for precision in report.precisions:
         for row in report.rows:
@@ -103,14 +106,14 @@ def summary_rows(report: Report) -> list[tuple[str, ...]]:
 
 
 def error_text(timing: Timing) -> str:
-    """The 2-norm error, where it was compared."""
+    """Formats the 2-norm error, if the state was compared."""
     return NOT_TIMED if timing.error is None else f"{timing.error:.0e}"
 
 
 def model_rows(report: Report) -> list[tuple[str, ...]]:
-    """Predicted over measured seconds, passes, rates and their shares of the peaks, per circuit and precision.
+    """Returns predicted over measured seconds, passes, rates and their shares of the peaks, as `model_header` says.
 
-    On a GPU with the columns of `GPU`.
+    There is a row per circuit and precision.
     """
     rows: list[tuple[str, ...]] = []
     peaks = Device.from_record(report.ceilings)
@@ -142,7 +145,7 @@ def model_rows(report: Report) -> list[tuple[str, ...]]:
 
 
 def gpu_cells(ours: Timing, other: Timing | None) -> tuple[str, ...]:
-    """The columns of `GPU`."""
+    """Returns the cells of the columns `GPU`."""
     gpu = ours.gpu
     if gpu is None or gpu.host_seconds is None or gpu.first_run_seconds is None:
         return (NOT_TIMED,) * len(GPU)
@@ -152,7 +155,7 @@ def gpu_cells(ours: Timing, other: Timing | None) -> tuple[str, ...]:
 
 
 def model_header(report: Report) -> tuple[str, ...]:
-    """Of `model_rows`."""
+    """Returns the header of `model_rows`; a GPU has further columns."""
     return (*MODEL, *GPU) if report.on_gpu else MODEL
 
 
@@ -161,28 +164,28 @@ def _percent(share: float) -> str:
 
 
 def simulators(report: Report) -> list[tuple[str, str]]:
-    """(simulator, precision) of every column, in the order of the rows."""
-    found = dict.fromkeys((t.simulator, t.precision) for row in report.rows for t in row.timings)
-    return sorted(found, key=lambda column: (column[1] != "double", column[0] != OURS))
+    """Returns (simulator, precision) of every column: double precision first, this package first in each."""
+    columns = dict.fromkeys((t.simulator, t.precision) for row in report.rows for t in row.timings)
+    return sorted(columns, key=lambda column: (column[1] != "double", column[0] != OURS))
 
 
 def every_time(report: Report) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """Header and rows with the time of every simulator."""
+    """Returns header and rows of the table with the time of every simulator."""
     columns = simulators(report)
     header = ("family", "qubits", *(name if p == "double" else f"{name} single" for name, p in columns))
     timings: dict[tuple[str, int], dict[tuple[str, str], Timing]] = {}
     for row in report.rows:
-        here = timings.setdefault((row.family, row.num_qubits), {})
-        here |= {(timing.simulator, timing.precision): timing for timing in row.timings}
+        of_circuit = timings.setdefault((row.family, row.num_qubits), {})
+        of_circuit |= {(timing.simulator, timing.precision): timing for timing in row.timings}
     rows = []
-    for (family, num_qubits), here in timings.items():
-        cells = [time_text(here[column]) if column in here else NOT_TIMED for column in columns]
+    for (family, num_qubits), of_circuit in timings.items():
+        cells = [time_text(of_circuit[column]) if column in of_circuit else NOT_TIMED for column in columns]
         rows.append((family, str(num_qubits), *cells))
     return header, rows
 
 
-def show(report: Report, console: Console | None = None) -> None:
-    """Prints summary and model as tables, and what was left out."""
+def show_report(report: Report, console: Console | None = None) -> None:
+    """Prints the tables of times and of the cost model, a caption and notes."""
     console = console or Console()
     if not console.is_terminal:
         console.width = 180 if report.on_gpu else 140  # a file or a pipe cuts nothing off
@@ -196,24 +199,28 @@ def show(report: Report, console: Console | None = None) -> None:
         for cells in rows:
             table.add_row(*cells)
         console.print(table)
-    console.print(caption(report), highlight=False)
+    console.print(report_caption(report), highlight=False)
     for line in notes(report):
         console.print(line, highlight=False)
 
 
 def notes(report: Report) -> list[str]:
-    """What was not timed and why, once for each reason, what ours has to say, and states that differ."""
-    found: dict[tuple[str, str], list[str]] = {}
+    """Returns the notes of a report, one line each.
+
+    They say which simulators were not timed and why, once for each reason, repeat the notes of this package, and name
+    the states that differ from the reference.
+    """
+    circuits: dict[tuple[str, str], list[str]] = {}  # by simulator and note
     for row in report.rows:
         for timing in row.timings:
-            told = not timing.seconds or timing.simulator == OURS
-            if timing.note and told and not timing.note.startswith(UNSUPPORTED):
+            concerns_reader = not timing.seconds or timing.simulator == OURS
+            if timing.note and concerns_reader and not timing.note.startswith(UNSUPPORTED):
                 key = (f"{timing.simulator} ({timing.precision})", timing.note)
-                found.setdefault(key, []).append(f"{row.family} {row.num_qubits}")
+                circuits.setdefault(key, []).append(f"{row.family} {row.num_qubits}")
     lines = []
-    for (name, note), rows in found.items():
-        more = f" and {len(rows) - 1} more" if len(rows) > 1 else ""
-        lines.append(f"{rows[0]}{more}: {name}: {note}")
+    for (name, note), titles in circuits.items():
+        more = f" and {len(titles) - 1} more" if len(titles) > 1 else ""
+        lines.append(f"{titles[0]}{more}: {name}: {note}")
     for row, timing in report.disagreements:
         lines.append(
             f"{row.family} {row.num_qubits}: {timing.simulator} ({timing.precision}) differs from the reference state: "
@@ -222,14 +229,14 @@ def notes(report: Report) -> list[str]:
     return lines
 
 
-def markdown(report: Report) -> str:
-    """The whole report as Markdown."""
+def report_markdown(report: Report) -> str:
+    """Returns the whole report as Markdown."""
     header, rows = every_time(report)
     versions = ", ".join(f"{name} {number}" for name, number in report.versions.items())
     error_note, model_note = GPU_NOTES if report.on_gpu else CPU_NOTES
     parts = [
         f"# State-vector simulators on a {'GPU' if report.on_gpu else 'CPU'}",
-        f"Written by `{report.command}`. {caption(report)}",
+        f"Written by `{report.command}`. {report_caption(report)}",
         f"Versions: {versions}.",
         "## This and the best other",
         markdown_table(SUMMARY, summary_rows(report)),
@@ -246,44 +253,53 @@ def markdown(report: Report) -> str:
 
 
 def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table in Markdown."""
+    """Returns a table in Markdown."""
     lines = [header, ["---"] * len(header), *rows]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 
 
-def write(report: Report, json_file: str | None, markdown_file: str | None, plot_file: str | None) -> None:
-    """Writes the files that were asked for; raises as `write_files`."""
-    write_files(report, markdown, plot, (json_file, markdown_file, plot_file))
+def write_report(report: Report, json_file: str | None, markdown_file: str | None, plot_file: str | None) -> None:
+    """Writes the report to the files that are not None; raises as `write_files`."""
+    write_files(report, report_markdown, plot_report, json_file, markdown_file, plot_file)
 
 
 def write_files(
-    found: Found,
-    markdown: Callable[[Found], str],
-    plot: Callable[[Found, str], None],
-    files: tuple[str | None, str | None, str | None],
+    results: Results,
+    markdown: Callable[[Results], str],
+    plot: Callable[[Results, str], None],
+    json_file: str | None,
+    markdown_file: str | None,
+    plot_file: str | None,
 ) -> None:
-    """Writes what was measured as JSON, as Markdown and as a picture, each to its file where it has one.
+    """Writes results as JSON, as Markdown and as a picture, to the files that are not None.
+
+    Args:
+        results: of a benchmark or an experiment.
+        markdown: returns the results as Markdown.
+        plot: writes a picture of the results to a file.
+        json_file: path of the JSON file.
+        markdown_file: path of the Markdown file.
+        plot_file: path of the picture.
 
     Raises:
-        QsimError: one cannot be written, or a plot is asked for without Matplotlib.
+        QsimError: a file cannot be written, or a picture is to be drawn without Matplotlib.
     """
-    json_file, markdown_file, plot_file = files
     try:
         if json_file:
-            Path(json_file).write_text(json.dumps(found.as_json(), indent=1) + "\n", encoding="utf-8")
+            Path(json_file).write_text(json.dumps(results.as_json(), indent=1) + "\n", encoding="utf-8")
         if markdown_file:
-            Path(markdown_file).write_text(markdown(found), encoding="utf-8")
+            Path(markdown_file).write_text(markdown(results), encoding="utf-8")
         if plot_file:
-            plot(found, plot_file)
+            plot(results, plot_file)
     except OSError as error:
         raise QsimError(f"cannot write {error.filename}: {error.strerror}") from error
 
 
-def read(file: str) -> Report:
-    """The report of a JSON file that `write` wrote.
+def read_report(file: str) -> Report:
+    """Returns the report of a JSON file that `write_report` wrote.
 
     Raises:
-        QsimError: it cannot be read, or is no report.
+        QsimError: the file cannot be read, or is not a report.
     """
     try:
         return Report.from_json(json.loads(Path(file).read_text(encoding="utf-8")))
@@ -293,8 +309,8 @@ def read(file: str) -> Report:
         raise QsimError(f"{file} is not what qsim-ozaki bench --json writes: {error!r}") from error
 
 
-def progress(report: Report, json_file: str | None) -> None:
-    """One line on stderr for the last row, and the JSON file so far: an interrupted run keeps what it has."""
+def show_progress(report: Report, json_file: str | None) -> None:
+    """Prints the last row on stderr, and writes the JSON file so far: an interrupted run keeps its rows."""
     row = report.rows[-1]
     parts = []
     for precision in dict.fromkeys(timing.precision for timing in row.timings):
@@ -303,19 +319,19 @@ def progress(report: Report, json_file: str | None) -> None:
         note = next((t.note for t in row.timings if t.simulator == OURS and t.precision == precision), "")
         parts.append(f"{precision} {time_text(ours)} ms, {best}" if ours else f"{precision} {note or NOT_TIMED}")
     Console(stderr=True).print(f"{row.family} {row.num_qubits}: {'; '.join(parts)}", highlight=False, soft_wrap=True)
-    write(report, json_file, None, None)
+    write_report(report, json_file, None, None)
 
 
 def require_plot() -> None:
-    """Raises QsimError where Matplotlib is not installed: before an hour of timing, not after."""
+    """Raises QsimError if Matplotlib is not installed; call it before an hour of timing."""
     try:
         import matplotlib  # noqa: F401
     except ImportError:
         raise QsimError("--plot needs Matplotlib. Install it by: pip install 'qsim-ozaki[plot]'") from None
 
 
-def plot(report: Report, file: str) -> None:
-    """One panel per precision and width: families across, milliseconds up (log), a mark per simulator."""
+def plot_report(report: Report, file: str) -> None:
+    """Draws a panel per precision and width: families across, milliseconds up (log), a mark per simulator."""
     require_plot()
     from matplotlib.figure import Figure
 
@@ -334,7 +350,7 @@ def plot(report: Report, file: str) -> None:
 
 
 def _panel(axes: Any, rows: Sequence[Row], precision: str) -> None:
-    """A mark per simulator and family; ours is the filled one."""
+    """Draws a mark per simulator and family; the filled one is this package's."""
     names = dict.fromkeys(t.simulator for row in rows for t in row.timings if t.precision == precision and t.seconds)
     for number, name in enumerate(sorted(names, key=lambda name: name != OURS)):
         points = [

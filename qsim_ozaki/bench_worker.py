@@ -1,7 +1,7 @@
-"""The process in which one simulator works while a benchmark runs: orders come as lines of JSON, answers go back so.
+"""The process of one simulator during a benchmark: it reads orders and writes answers, as lines of JSON.
 
-In: orders on stdin. Out: seconds, errors, and for this package's own engine the plan and each step's seconds.
-It decides nothing: which circuit, variant and repetition comes from `bench`.
+In: orders on stdin. Out: seconds, errors, and for this package's engine the plan and each step's seconds.
+It may not choose circuits, variants or repetitions: `bench` does.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import resource
 import sys
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, cast
 
@@ -35,32 +35,31 @@ from qsim_ozaki.steps import Relabel, Step
 if TYPE_CHECKING:
     from qiskit import QuantumCircuit
 
-CHUNK = 1 << 20  # amplitudes compared at a time
-WARM_SECONDS = (
-    0.25  # a run shorter than this comes after one that does not count: idle processors take that long to speed up
-)
+CHUNK = 1 << 20  # amplitudes that are compared at a time
+# A run shorter than this is preceded by an uncounted one: an idle processor takes this long to reach full speed.
+WARM_SECONDS = 0.25
 
 
 class TimedEngine:
-    """An engine that notes how long each step takes."""
+    """An engine that records the seconds of each step."""
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         self.seconds: list[float] = []
 
     def __getattr__(self, name: str) -> Any:
-        """Everything but `run_step` is the engine's own."""
+        """Returns an attribute of the engine: only `run_step` is replaced."""
         return getattr(self.engine, name)
 
     def run_step(self, state: State, step: Step) -> None:
-        """Does ``step`` and notes its seconds."""
+        """Runs ``step`` and records its seconds."""
         start = time.perf_counter()
         self.engine.run_step(state, step)
         self.seconds.append(time.perf_counter() - start)
 
 
 class Ours:
-    """This package, driven as the backend drives it: planning, memory, steps and hand-over are in `run`."""
+    """This package, used as the backend uses it: `run` plans, allocates memory, runs the steps and gives the state."""
 
     def __init__(self, precision: str, threads: int) -> None:
         self.engine = TimedEngine(select("auto", threads=threads))
@@ -68,29 +67,29 @@ class Ours:
         self.device = self.engine.device()
 
     def variants(self, circuit: QuantumCircuit) -> Sequence[str]:
-        """One: the planner chooses."""
+        """Returns one variant: the planner chooses."""
         return ("default",)
 
     def convert(self, circuit: QuantumCircuit, variant: str) -> Prepared:
-        """Lowered, with a saved state at the end."""
+        """Lowers the circuit, with a saved state at the end."""
         saving = circuit.copy()
         save_statevector(saving)
         return prepare(saving, self.options)
 
     def run(self, job: Prepared) -> Vector:
-        """The saved state: the engine's own memory, as a view."""
+        """Runs the job; returns the saved state, as a view of the engine's memory."""
         self.engine.seconds.clear()
-        asked = request(job, self.options, 0, 0, self.device)
-        done = execute(job.code, cast("Engine", self.engine), asked, lambda: None)
-        return cast("Vector", done.saved["statevector"].data)
+        run_request = request(job, self.options, 0, 0, self.device)
+        execution = execute(job.code, cast("Engine", self.engine), run_request, lambda: None)
+        return cast("Vector", execution.saved["statevector"].data)
 
     def plan(self, job: Prepared) -> ProgramPlan:
-        """What `run` does."""
+        """Returns the plan of `run`."""
         return plan_program(job.code, self.device, request(job, self.options, 0, 0, self.device).plan_options)
 
 
 def describe_plan(plan: ProgramPlan | Plan) -> dict[str, Any]:
-    """Totals and steps as JSON has them; steps without data to move are left out."""
+    """Returns totals and steps for JSON; steps that move no data are left out."""
     steps = [
         {
             "what": describe(step),
@@ -113,14 +112,19 @@ def describe_plan(plan: ProgramPlan | Plan) -> dict[str, Any]:
     }
 
 
-def own_seconds() -> float:
-    """CPU seconds of this process."""
+def process_cpu_seconds() -> float:
+    """CPU seconds that this process has used."""
     usage = resource.getrusage(resource.RUSAGE_SELF)
     return usage.ru_utime + usage.ru_stime
 
 
 def difference(state: Vector, reference: Vector) -> tuple[float, float]:
-    """(fidelity, 2-norm of state - phase * reference over the reference's), the phase the one that suits best."""
+    """Compares two states of ``(2**num_qubits,)`` amplitudes.
+
+    Returns:
+        The fidelity, and the 2-norm of (state - phase * reference) over the norm of the reference, with the phase that
+        makes this least.
+    """
     parts = [slice(start, start + CHUNK) for start in range(0, reference.size, CHUNK)]
     overlap, norm, reference_norm = 0j, 0.0, 0.0
     for part in parts:
@@ -129,35 +133,36 @@ def difference(state: Vector, reference: Vector) -> tuple[float, float]:
         norm += float(np.vdot(ours, ours).real)
         reference_norm += float(np.vdot(theirs, theirs).real)
     phase = overlap / abs(overlap) if overlap else 1.0
-    apart = 0.0
+    squared_difference = 0.0
     for part in parts:
         delta = state[part].astype(complex) - phase * reference[part].astype(complex)
-        apart += float(np.vdot(delta, delta).real)
-    return abs(overlap) ** 2 / (norm * reference_norm), float(np.sqrt(apart / reference_norm))
+        squared_difference += float(np.vdot(delta, delta).real)
+    return abs(overlap) ** 2 / (norm * reference_norm), float(np.sqrt(squared_difference / reference_norm))
 
 
 class Worker:
-    """One simulator in one precision, and the circuit it is at."""
+    """One simulator in one precision, and its current circuit."""
 
     def __init__(self, simulator: str, precision: str, threads: int) -> None:
         self.peer: Peer = Ours(precision, threads) if simulator == OURS else PEERS[simulator].create(precision, threads)
         self.circuit: QuantumCircuit | None = None
         self.jobs: dict[str, Job] = {}
-        self.last_seconds: dict[str, float] = {}  # of each variant of the circuit
+        self.last_seconds: dict[str, float] = {}  # of the last run of each variant of the circuit
 
     def answer(self, order: dict[str, Any]) -> dict[str, Any]:
-        """Does one order: ``circuit``, ``convert`` or ``run``; a failure is an answer too."""
+        """Follows one order, ``circuit``, ``convert`` or ``run``; a failure is an answer too."""
+        methods: dict[str, Callable[..., dict[str, Any]]]
+        methods = {"circuit": self.take, "convert": self.convert, "run": self.run}
         try:
-            do = getattr(self, {"circuit": "take", "convert": "convert", "run": "run"}[order.pop("order")])
-            answer: dict[str, Any] = do(**order)
-            return answer
+            method = methods[order.pop("order")]
+            return method(**order)
         except UnsupportedError as error:
             return {"unsupported": str(error)}
-        except Exception as error:  # whatever a peer raises is a row of the table, not the end of the run
+        except Exception as error:  # an error of a peer is noted in its row and does not end the benchmark
             return {"failed": f"{type(error).__name__}: {error}"[:300]}
 
     def take(self, family: str, num_qubits: int, seed: int) -> dict[str, Any]:
-        """Builds the circuit and forgets the one before."""
+        """Builds the circuit, which replaces the one before."""
         from qsim_ozaki.circuits import build
 
         self.jobs.clear()
@@ -166,7 +171,7 @@ class Worker:
         return {"variants": list(self.peer.variants(self.circuit)), "num_gates": len(self.circuit.data)}
 
     def convert(self, variant: str) -> dict[str, Any]:
-        """Converts the circuit; the second time counts, a first one may load or compile."""
+        """Converts the circuit twice and times the second conversion: the first one may load or compile code."""
         assert self.circuit is not None
         seconds = 0.0
         for _ in range(2):
@@ -179,10 +184,10 @@ class Worker:
         return answer
 
     def run(self, variant: str, save: str = "", reference: str = "") -> dict[str, Any]:
-        """Runs the job once; before it once more where it is short, for it comes after others' work or none.
+        """Times one run of the job; a short job is run once before, so that the processor is at full speed.
 
         Args:
-            variant: converted before.
+            variant: one that was converted before.
             save: file to save the state in.
             reference: file with the state to compare with.
         """
@@ -190,14 +195,15 @@ class Worker:
         gc.disable()
         if self.last_seconds.get(variant, WARM_SECONDS) < WARM_SECONDS:
             self.peer.run(self.jobs[variant])
-        busy, own = machine_busy_seconds(), own_seconds()
+        busy_before, used_before = machine_busy_seconds(), process_cpu_seconds()
         start = time.perf_counter()
         state = self.peer.run(self.jobs[variant])
         seconds = time.perf_counter() - start
-        own, busy = own_seconds() - own, machine_busy_seconds() - busy
+        used = process_cpu_seconds() - used_before
+        busy = machine_busy_seconds() - busy_before
         self.last_seconds[variant] = seconds
         gc.enable()
-        answer: dict[str, Any] = {"seconds": seconds, "others_cpu_seconds": max(0.0, busy - own)}
+        answer: dict[str, Any] = {"seconds": seconds, "others_cpu_seconds": max(0.0, busy - used)}
         if isinstance(self.peer, Ours):
             answer["step_seconds"] = list(self.peer.engine.seconds)
         if save:
@@ -207,21 +213,21 @@ class Worker:
         return answer
 
     def device(self) -> dict[str, Any]:
-        """The calibrated record of this package's engine; empty for peers."""
+        """Returns the calibrated device record of this package's engine; empty for peers."""
         if not isinstance(self.peer, Ours):
             return {}
         return asdict(self.peer.device)
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Serves orders until stdin ends; what a simulator prints goes to stderr."""
+    """Follows orders until stdin ends; the output of a simulator goes to stderr."""
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)
     warnings.simplefilter("ignore")
     simulator, precision, threads = arguments
     try:
         worker = Worker(simulator, precision, int(threads))
-    except Exception as error:  # a peer that is installed and broken
+    except Exception as error:  # a peer that is installed but broken
         answers.write(json.dumps({"failed": f"{type(error).__name__}: {error}"[:300]}) + "\n")
         return
     answers.write(json.dumps({"device": worker.device()}) + "\n")

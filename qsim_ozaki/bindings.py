@@ -1,6 +1,7 @@
-"""Rows of parameters in the forms that users give them.
+"""Converts users' bindings of parameters, in any allowed form, to rows.
 
-In: circuits and bindings. Out: arrays ``(rows, parameters)`` in the order of ``circuit.parameters``. It binds nothing.
+In: circuits and bindings. Out: arrays ``(rows, parameters)`` in the order of ``circuit.parameters``. It may not bind a
+circuit.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ Values: TypeAlias = NDArray[np.float64]  # (rows, parameters), in the order of c
 
 
 def one_per_circuit(circuits: Sequence[QuantumCircuit], binds: object) -> list[Any]:
-    """The bindings of each circuit, None where there are none.
+    """Returns the bindings of each circuit, None for a circuit without.
 
     Raises:
-        OptionError: their number does not suit.
+        OptionError: the number of bindings is not the number of circuits.
     """
     if binds is None or (isinstance(binds, (list, tuple)) and not binds):
         return [None] * len(circuits)
@@ -42,10 +43,11 @@ def one_per_circuit(circuits: Sequence[QuantumCircuit], binds: object) -> list[A
 
 
 def parameter_rows(circuit: QuantumCircuit, binds: object) -> Values:
-    """The rows ``(rows, parameters)`` that ``binds`` means for ``circuit``.
+    """Converts the bindings of one circuit to an array ``(rows, parameters)``.
 
     Raises:
-        OptionError: a parameter is missing or unknown, or the numbers of values differ; names and numbers are told.
+        OptionError: a parameter is missing or unknown, or the numbers of values differ; the message has the names and
+            numbers.
     """
     if not isinstance(binds, Mapping):
         values = np.atleast_2d(np.asarray(binds, float))
@@ -75,14 +77,14 @@ def parameter_rows(circuit: QuantumCircuit, binds: object) -> Values:
 
 
 def _columns(circuit: QuantumCircuit, binds: Mapping[Any, Any]) -> dict[Parameter, NDArray[np.float64]]:
-    """The values of each parameter; a `ParameterVector` stands for its elements, values ``(rows, elements)``."""
+    """Returns the values of each parameter; a `ParameterVector` as a key has values ``(rows, elements)``."""
     by_name = {parameter.name: parameter for parameter in circuit.parameters}
     columns: dict[Parameter, NDArray[np.float64]] = {}
-    for key, given in binds.items():
+    for key, entry in binds.items():
         try:
-            values = np.atleast_1d(np.asarray(given, float))
+            values = np.atleast_1d(np.asarray(entry, float))
         except (TypeError, ValueError):
-            raise OptionError(f"values {given!r} of parameter {key} are not real numbers. Give real ones.") from None
+            raise OptionError(f"values {entry!r} of parameter {key} are not real numbers. Give real ones.") from None
         if hasattr(key, "params"):
             for index, element in enumerate(key.params):
                 columns[element] = np.atleast_1d(values[..., index])

@@ -1,7 +1,7 @@
-"""Qiskit's classical expressions and variables as our own.
+"""Converts Qiskit's classical expressions and variables to the program's.
 
-In: `expr.Expr` trees, Qiskit variables, Python values of inputs. Out: expressions, slots of the memory. It evaluates
-nothing.
+In: `expr.Expr` trees, Qiskit variables, Python values of inputs. Out: expressions and slots of the memory. It may not
+evaluate an expression.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ from qsim_ozaki.expressions import (
 )
 from qsim_ozaki.program import Assign
 
-Resolve = Callable[[Clbit], int]
+Resolve = Callable[[Clbit], int]  # a classical bit to its index in the program
 
 
 def type_of(type_: types.Type) -> Type:
-    """Our type for Qiskit's."""
+    """Converts a Qiskit type."""
     if type_.kind is types.Uint:
         return uint(type_.width)
     return {types.Bool: BOOL, types.Float: FLOAT, types.Duration: DURATION}[type_.kind]
@@ -49,20 +49,20 @@ def type_of(type_: types.Type) -> Type:
 
 @dataclass(slots=True)
 class Variables:
-    """The slot of each variable that was met, in order of their first meeting."""
+    """The memory slots of variables, numbered in the order in which they first occur."""
 
     slots: dict[Any, int] = field(default_factory=dict)
 
     def variable(self, var: expr.Var) -> Variable:
-        """Our variable for Qiskit's; one that is new gets the next slot."""
+        """Converts a Qiskit variable; a new one gets the next slot."""
         return Variable(self.slots.setdefault(var.var, len(self.slots)), type_of(var.type), var.name)
 
     def expression(self, node: expr.Expr, resolve: Resolve) -> Expression:
-        """Our tree for Qiskit's.
+        """Converts a Qiskit expression.
 
         Args:
             node: any expression.
-            resolve: index of a classical bit.
+            resolve: maps a classical bit to its index.
         """
         type_ = type_of(node.type)
         if isinstance(node, expr.Value):
@@ -81,16 +81,20 @@ class Variables:
         return Binary(node.op.name.lower(), left, right, type_)
 
     def target(self, node: expr.Expr, resolve: Resolve) -> Target:
-        """What a store assigns to."""
+        """Converts the left side of a store."""
         target = self.expression(node, resolve)
         assert isinstance(target, (Bits, Variable, Index)), "Qiskit's Store takes nothing else"
         return target
 
     def inputs(self, circuit: QuantumCircuit, values: Mapping[Any, Any]) -> Iterable[Assign]:
-        """Assignments of ``values``, by name or `expr.Var`, to the variables that ``circuit`` expects from outside.
+        """Yields an assignment for each variable that ``circuit`` expects from outside.
+
+        Args:
+            circuit: the user's circuit.
+            values: values by name or by `expr.Var`.
 
         Raises:
-            LoweringError: one has no value or one that does not fit, or a name is not known.
+            LoweringError: a variable has no value, a value does not fit its variable, or a name is not known.
         """
         expected = [*circuit.iter_input_vars(), *circuit.iter_captured_vars()]
         for name in values:
@@ -123,10 +127,11 @@ class Variables:
 
 
 def constant(value: Any, type_: Type) -> bool | int | float | Length:
-    """A Python value, or a Qiskit `Duration`, as a value of ``type_``.
+    """Converts a Python value, or a Qiskit `Duration`, to a value of ``type_``.
 
     Raises:
-        TypeError, ValueError: it does not fit.
+        TypeError: the value is of another type.
+        ValueError: the value is out of the type's range.
     """
     if type_.sort is Sort.DURATION:
         if not isinstance(value, Duration):
@@ -156,7 +161,7 @@ def stored_bits(store: Store) -> set[Clbit]:
 def condition(
     variables: Variables, test: tuple[Clbit | ClassicalRegister, int] | expr.Expr, resolve: Resolve
 ) -> Expression:
-    """A condition of Qiskit's control flow: an expression, or a bit or register and the value it must read."""
+    """Converts a condition of control flow: an expression, or a bit or register with the value it must read."""
     if isinstance(test, expr.Expr):
         return variables.expression(test, resolve)
     bits, value = test

@@ -1,7 +1,7 @@
 """The command line: ``qsim-ozaki run, plan, compare, batch, bench, doctor``.
 
-In: arguments. Out: text on stdout, one line on stderr and exit code 1 where something is wrong.
-It computes nothing: it calls the public names and prints what they return.
+In: arguments. Out: text on stdout; after an error one line on stderr and exit code 1.
+It may not compute: it calls the public names and prints their results.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from qsim_ozaki.backend import OzakiBackend
     from qsim_ozaki.compare import Comparison
 
-LONG_RUN_SECONDS = 1.0  # a bar that appears for less than this only flickers
+LONG_RUN_SECONDS = 1.0  # a shorter run has no progress bar, which would only flicker
 
 app = typer.Typer(
     add_completion=False,
@@ -155,7 +155,7 @@ def batch(
     from qsim_ozaki.source import has_measurement
 
     loaded = [_load(file) for file in files]
-    circuits = [each if has_measurement(each) else each.measure_all(inplace=False) for each in loaded]
+    circuits = [circuit if has_measurement(circuit) else circuit.measure_all(inplace=False) for circuit in loaded]
     rows = sweep.read_rows(Path(parameters)) if parameters else sweep.grid_rows(grid or [])
     backend = _backend(engine=engine, precision=precision, threads=threads, shots=shots, seed_simulator=seed)
     with _rows_progress() as progress:
@@ -189,19 +189,22 @@ def doctor(as_json: AsJson = False) -> None:
             table.add_row(finding.what, f"[{color}]{finding.state}[/]", escape(finding.detail), escape(finding.remedy))
         console = Console()
         if not console.is_terminal:
-            console.width = 160  # a file or a pipe cuts nothing off
+            console.width = 160  # wide enough that no text is cut off in a file or a pipe
         console.print(table)
     if any(finding.state == FAILED for finding in findings):
         raise typer.Exit(2)
 
 
 def histogram(counts: Mapping[str, int], top: int = 16, width: int = 40) -> str:
-    """The ``top`` most frequent outcomes, one line each: bits, count, share, bar; the longest bar is ``width`` long."""
+    """Returns a line for each of the ``top`` most frequent outcomes: bits, count, share, bar.
+
+    The longest bar has ``width`` characters.
+    """
     shots = sum(counts.values())
     rows = sorted(counts.items(), key=lambda row: (-row[1], row[0]))
     lines = []
     for bits, count in rows[:top]:
-        # eighths of a block: 1 shot in a million still shows a sliver
+        # The bar is drawn in eighths of a character, at least one: 1 shot in a million is still visible.
         eighths = max(1, round(8 * width * count / rows[0][1]))
         bar = "█" * (eighths // 8) + " ▏▎▍▌▋▊▉"[eighths % 8].strip()
         lines.append(f"{bits}  {count:>{len(str(rows[0][1]))}}  {100 * count / shots:5.1f} %  {bar}")
@@ -212,7 +215,7 @@ def histogram(counts: Mapping[str, int], top: int = 16, width: int = 40) -> str:
 
 
 def comparison_text(name: str, comparison: Comparison) -> str:
-    """A `Comparison` for a reader."""
+    """Formats a `Comparison` as text."""
     n = comparison.num_qubits
     lines = [f"{name}: {n} qubits, compared with {comparison.reference}"]
     width = max(n, len("basis state"))
@@ -222,18 +225,19 @@ def comparison_text(name: str, comparison: Comparison) -> str:
         lines.append(f"{bits}  {_complex(ours)}  {_complex(theirs)}")
     lines.append(f"largest difference  {comparison.largest_difference:.3e} at {comparison.at:0{n}b}")
     lines.append(f"1 - fidelity        {1 - comparison.fidelity:.3e}")
-    found = comparison.divergence
-    if found is None:
+    divergence = comparison.divergence
+    if divergence is None:
         lines.append("first diverging gate  none")
     else:
-        where = f"instruction {found.position}, {found.gate} on {', '.join(map(str, found.qubits))}"
-        lines.append(f"first diverging gate  {where}: difference {found.difference:.3e}")
+        qubits = ", ".join(map(str, divergence.qubits))
+        place = f"instruction {divergence.position}, {divergence.gate} on {qubits}"
+        lines.append(f"first diverging gate  {place}: difference {divergence.difference:.3e}")
     lines.append(f"time  this {_duration(comparison.seconds)}, reference {_duration(comparison.reference_seconds)}")
     return "\n".join(lines)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Entry point: runs a command; our own errors become one line on stderr and exit code 1."""
+    """Entry point: runs a command; an error of this package becomes one line on stderr and exit code 1."""
     try:
         app(args=None if arguments is None else list(arguments), prog_name="qsim-ozaki")
     except QsimError as error:
@@ -250,14 +254,14 @@ def _load(file: str) -> QuantumCircuit:
 
 
 def _backend(**options: Any) -> OzakiBackend:
-    """A backend with the options that were given; it validates them."""
+    """Returns a backend with the options that are not None; the backend validates them."""
     from qsim_ozaki.backend import OzakiBackend
 
     return OzakiBackend(**{name: value for name, value in options.items() if value is not None})
 
 
 def _wait(job: JobV1, backend: OzakiBackend, circuit: QuantumCircuit) -> Result:
-    """The job's result; a progress bar while a long run lasts, Ctrl-C cancels it."""
+    """Waits for the job's result; a long run shows a progress bar, and Ctrl-C cancels the job."""
     started, pause = time.perf_counter(), 0.001
     try:
         while not job.in_final_state() and time.perf_counter() - started < LONG_RUN_SECONDS:
@@ -273,7 +277,7 @@ def _wait(job: JobV1, backend: OzakiBackend, circuit: QuantumCircuit) -> Result:
 
 
 def _show_progress(job: JobV1, predicted_seconds: float, started: float) -> None:
-    """A bar of elapsed over predicted seconds, on stderr, until the job ends."""
+    """Shows a bar of elapsed over predicted seconds on stderr until the job ends."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -282,14 +286,14 @@ def _show_progress(job: JobV1, predicted_seconds: float, started: float) -> None
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("run", total=predicted_seconds)
         while not job.in_final_state():
-            # never full before the end, however wrong the prediction is
+            # The bar is not full before the end, even if the prediction is wrong.
             progress.update(task, completed=min(time.perf_counter() - started, 0.99 * predicted_seconds))
             time.sleep(0.1)
 
 
 @contextmanager
 def _rows_progress() -> Iterator[Callable[[int, int], None]]:
-    """What to call with rows done and all rows; a bar on stderr."""
+    """Shows a bar on stderr; yields the function that updates it from the numbers of finished rows and of all rows."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -300,24 +304,24 @@ def _rows_progress() -> Iterator[Callable[[int, int], None]]:
 
 
 def _engine_of(metadata: Mapping[str, Any]) -> str:
-    """`` on the cpu engine``, where the result says so."""
+    """Returns `` on the cpu engine``, or no text if the result does not name its engine."""
     return f" on the {metadata['engine']} engine" if "engine" in metadata else ""
 
 
 def _duration(seconds: float) -> str:
-    """``seconds`` with three digits and a unit that suits."""
+    """Formats ``seconds`` with three digits and a suitable unit."""
     if seconds < 1:
         return f"{1e3 * seconds:.3g} ms"
     return f"{seconds:.3g} s" if seconds < 120 else f"{seconds / 60:.3g} min"
 
 
 def _complex(value: complex) -> str:
-    """``value`` in 27 columns."""
+    """Formats ``value`` in 27 characters."""
     return f"{value.real:+.8f} {value.imag:+.8f}i".rjust(27)
 
 
 def _print_json(record: Mapping[str, Any]) -> None:
-    """``record`` as JSON: complex numbers as [real, imaginary], anything else unknown as its text."""
+    """Prints ``record`` as JSON: a complex number as [real, imaginary], a value of unknown type as its text."""
     from qsim_ozaki.jsonable import to_jsonable
 
     typer.echo(json.dumps(to_jsonable(record), indent=2))

@@ -1,6 +1,6 @@
 """The command line's ``bench``: simulators side by side, and the experiments ``gemm`` and ``hadamard``.
 
-In: arguments. Out: tables on stdout, files where asked. It measures nothing itself.
+In: arguments. Out: tables on stdout, and files that the arguments name. It may not measure anything itself.
 """
 
 from __future__ import annotations
@@ -55,44 +55,54 @@ def bench(
     """
     if context.invoked_subcommand is not None:
         return
-    from qsim_ozaki import bench_report
+    from qsim_ozaki.bench_report import read_report, require_plot, show_progress, show_report, write_report
 
     if plot:
-        bench_report.require_plot()
-    given = {"families": family, "qubits": qubits, "precisions": precision, "peers": peer}
-    chosen = {name: tuple(values) for name, values in given.items() if values}
+        require_plot()
+    lists = {"families": family, "qubits": qubits, "precisions": precision, "peers": peer}
+    chosen = {name: tuple(values) for name, values in lists.items() if values}
     if recorded and chosen:
         raise QsimError("--from shows all that was measured. Leave out --family, --qubits, --precision and --peer.")
     if recorded:
-        report = bench_report.read(recorded)
+        report = read_report(recorded)
     else:
         numbers = {"repeats": repeats, "threads": threads, "seconds": seconds, "seed": seed}
-        report = _measured(engine, chosen, numbers, lambda so_far: bench_report.progress(so_far, json_file))
-    bench_report.write(report, json_file, markdown, plot)
-    bench_report.show(report)
+        report = _measure(engine, chosen, numbers, lambda so_far: show_progress(so_far, json_file))
+    write_report(report, json_file, markdown, plot)
+    show_report(report)
     if report.disagreements or report.failures:
         raise typer.Exit(2)
 
 
-def _measured(
+def _measure(
     engine: str, chosen: dict[str, Any], numbers: dict[str, int], progress: Callable[[Report], None]
 ) -> Report:
-    """The benchmark of an engine; raises QsimError where it has no such option."""
+    """Runs the benchmark of an engine.
+
+    Args:
+        engine: ``"cpu"`` or ``"cuda"``.
+        chosen: options that are lists, as far as the user gave them.
+        numbers: options that are numbers.
+        progress: called with the report so far after every row.
+
+    Raises:
+        QsimError: the engine is not known, or its benchmark does not have an option that the user gave.
+    """
     if engine not in ("cpu", "cuda"):
         raise QsimError(f"engine {engine!r} is not known; there are cpu, cuda")
-    other = {"cpu": ("seconds",), "cuda": ("peers", "threads")}[engine]
-    for name in other:
+    not_allowed = {"cpu": ("seconds",), "cuda": ("peers", "threads")}[engine]
+    for name in not_allowed:
         if chosen.get(name) or numbers.get(name):
             flag = {"peers": "peer"}.get(name, name)
             raise QsimError(f"--{flag} was given, which --engine {engine} does not have. Leave it out.")
-    own: dict[str, Any] = chosen | {name: value for name, value in numbers.items() if name not in other}
+    options: dict[str, Any] = chosen | {name: value for name, value in numbers.items() if name not in not_allowed}
     if engine == "cuda":
-        from qsim_ozaki import bench_cuda
+        from qsim_ozaki.bench_cuda import CudaBenchOptions, measure_gpu
 
-        return bench_cuda.measure(bench_cuda.CudaBenchOptions(**own), progress)
-    from qsim_ozaki import bench
+        return measure_gpu(CudaBenchOptions(**options), progress)
+    from qsim_ozaki.bench import BenchOptions, measure_circuits
 
-    return bench.measure(bench.BenchOptions(**own), progress)
+    return measure_circuits(BenchOptions(**options), progress)
 
 
 @app.command()
@@ -110,13 +120,12 @@ def gemm(
     plot: Plot = None,
 ) -> None:
     """A matrix on k qubits of a state: native, by a library, and by every emulation, with errors and bytes moved."""
-    from qsim_ozaki import bench_gemm
+    from qsim_ozaki.bench_gemm import GemmOptions, measure_gemm
 
-    given: dict[str, Any] = {"sizes": tuple(size or ()), "only": tuple(only or ())}
-    options = bench_gemm.GemmOptions(
-        engine, qubits, repeats=repeats, threads=threads, seed=seed, others=not alone, **_chosen(given)
-    )
-    _experiment(bench_gemm.measure_gemm, options, (json_file, markdown, plot))
+    lists: dict[str, Any] = {"sizes": size, "only": only}
+    chosen = {name: tuple(values) for name, values in lists.items() if values}
+    options = GemmOptions(engine, qubits, repeats=repeats, threads=threads, seed=seed, others=not alone, **chosen)
+    _run_experiment(measure_gemm, options, json_file, markdown, plot)
 
 
 @app.command()
@@ -132,28 +141,26 @@ def hadamard(
     plot: Plot = None,
 ) -> None:
     """H on m qubits of a state: FP64 fast transform, emulated matrices, FP32 and TF32, with errors and bytes moved."""
-    from qsim_ozaki import bench_hadamard
     from qsim_ozaki.bench_gemm import GemmOptions
+    from qsim_ozaki.bench_hadamard import measure_hadamard
 
     options = GemmOptions(engine, qubits, tuple(size or (10, 14)), repeats=repeats, threads=threads, seed=seed)
-    _experiment(bench_hadamard.measure_hadamard, options, (json_file, markdown, plot))
+    _run_experiment(measure_hadamard, options, json_file, markdown, plot)
 
 
-def _chosen(given: dict[str, Any]) -> dict[str, Any]:
-    """What was given at all."""
-    return {name: value for name, value in given.items() if value}
-
-
-def _experiment(
+def _run_experiment(
     measure: Callable[[GemmOptions, Callable[[Experiment], None]], Experiment],
     options: GemmOptions,
-    files: tuple[str | None, str | None, str | None],
+    json_file: str | None,
+    markdown_file: str | None,
+    plot_file: str | None,
 ) -> None:
-    """Runs an experiment, writes its files, prints its table; the JSON file grows as sizes are done."""
-    from qsim_ozaki import bench_report, experiment_report
+    """Runs an experiment, writes its files and prints its table; the JSON file is written again after each size."""
+    from qsim_ozaki.bench_report import require_plot
+    from qsim_ozaki.experiment_report import show_experiment, write_experiment
 
-    if files[2]:
-        bench_report.require_plot()
-    found = measure(options, lambda so_far: experiment_report.write(so_far, files[0], None, None))
-    experiment_report.write(found, *files)
-    experiment_report.show(found)
+    if plot_file:
+        require_plot()
+    experiment = measure(options, lambda so_far: write_experiment(so_far, json_file, None, None))
+    write_experiment(experiment, json_file, markdown_file, plot_file)
+    show_experiment(experiment)

@@ -1,6 +1,6 @@
-"""Our amplitudes beside a reference simulator's: Aer where it is installed, else Qiskit's Statevector.
+"""Compares our amplitudes with a reference simulator's: Aer if it is installed, else Qiskit's Statevector.
 
-In: a circuit and a backend. Out: a `Comparison`. It judges nothing: the tolerance comes from the caller.
+In: a circuit and a backend. Out: a `Comparison`. It may not choose the tolerance: the caller does.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ class Comparison:
     """Two simulations of one circuit.
 
     Attributes:
-        reference: what it was compared with.
+        reference: name and version of the reference simulator.
         num_qubits: width.
         largest_difference: max over i of abs(ours[i] - reference[i]).
-        at: the i of the largest difference.
+        at: index i of the largest difference.
         fidelity: abs(<reference|ours>)^2 / (<reference|reference> <ours|ours>).
         amplitudes: (i, ours[i], reference[i]) of the amplitudes largest in the reference.
-        divergence: where it began, None where the largest difference is within the tolerance.
+        divergence: the first instruction that causes it; None if the largest difference is within the tolerance.
         seconds: wall time of our run.
-        reference_seconds: wall time of the reference's.
+        reference_seconds: wall time of the reference's run.
     """
 
     reference: str
@@ -62,16 +62,16 @@ class Comparison:
 
 
 def compare(circuit: QuantumCircuit, backend: OzakiBackend, tolerance: float, num_amplitudes: int = 8) -> Comparison:
-    """Runs ``circuit`` on ``backend`` and on the reference, and looks for the first gate that tells them apart.
+    """Runs ``circuit`` on ``backend`` and on the reference, and searches the first gate after which they differ.
 
     Args:
         circuit: measurements at its end are left out.
         backend: ours, with its options.
         tolerance: largest difference of two amplitudes that counts as equal.
-        num_amplitudes: how many of the largest amplitudes to report.
+        num_amplitudes: number of the largest amplitudes to report.
 
     Raises:
-        QsimError: the circuit measures, resets or branches before its end, so that it has no one final state.
+        QsimError: the circuit measures, resets or branches before its end, so that it has no single final state.
     """
     unitary = _unitary_part(circuit)
     reference, run_reference = _reference(backend)
@@ -104,8 +104,8 @@ def compare(circuit: QuantumCircuit, backend: OzakiBackend, tolerance: float, nu
 
 
 def _unitary_part(circuit: QuantumCircuit) -> QuantumCircuit:
-    """``circuit`` without the measurements that end it, all other instructions in their order."""
-    kept: list[Any] = []
+    """Returns ``circuit`` without the measurements at its end."""
+    remaining: list[Any] = []  # last instruction first
     touched: set[Any] = set()
     for instruction in reversed(circuit.data):
         operation = instruction.operation
@@ -118,14 +118,14 @@ def _unitary_part(circuit: QuantumCircuit) -> QuantumCircuit:
             )
         if operation.name != "barrier":
             touched |= set(instruction.qubits)
-        kept.append(instruction)
+        remaining.append(instruction)
     unitary = circuit.copy_empty_like()
-    unitary.data = kept[::-1]
+    unitary.data = remaining[::-1]
     return unitary
 
 
 def _run_ours(circuit: QuantumCircuit, backend: OzakiBackend) -> State:
-    """The final state from ``backend``, ``(2**num_qubits,)``."""
+    """Returns the final state from ``backend``, ``(2**num_qubits,)``."""
     from qsim_ozaki.instructions import save_statevector
 
     saving = circuit.copy()
@@ -134,7 +134,7 @@ def _run_ours(circuit: QuantumCircuit, backend: OzakiBackend) -> State:
 
 
 def _reference(backend: OzakiBackend) -> tuple[str, Callable[[QuantumCircuit], State]]:
-    """The reference's name, and a function from circuit to final state, in double precision whatever ours is."""
+    """Returns the reference's name, and a function from a circuit to its final state, always in double precision."""
     if importlib.util.find_spec("qiskit_aer") is None:
         import qiskit
         from qiskit.quantum_info import Statevector
@@ -163,7 +163,10 @@ def _first_divergence(
     run_reference: Callable[[QuantumCircuit], State],
     tolerance: float,
 ) -> Divergence | None:
-    """By bisection over prefixes: the states agree before the instruction found and differ after it."""
+    """Returns an instruction before which the states agree and after which they differ, by bisection over prefixes.
+
+    Returns None if the circuit is empty or the states differ before its first instruction.
+    """
 
     def difference(length: int) -> float:
         prefix = circuit.copy_empty_like()

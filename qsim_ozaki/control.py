@@ -1,7 +1,7 @@
-"""Lowering of control flow: branches, switches, loops, boxes, stores.
+"""Lowers control flow: branches, switches, loops, boxes and stores.
 
-In: Qiskit's control-flow instructions, and the walker that lowers the circuits inside them. Out: our instructions,
-appended to the walker's body.
+In: Qiskit's control-flow instructions, and the walker that lowers the circuits inside them. Out: instructions of the
+program, appended to the walker's body. It may not evaluate a condition.
 """
 
 from __future__ import annotations
@@ -43,34 +43,37 @@ from qsim_ozaki.program import (
 )
 from qsim_ozaki.site import Site
 
-MAX_UNROLLED = 1_000_000  # instructions of a for loop written out: some 100 MB where each is another one
+MAX_UNROLLED = 1_000_000  # instructions of an unrolled for loop: some 100 MB if all of them differ
 
 
 class Scope(Protocol):
-    """Where a circuit's bits live."""
+    """The program's indices of a circuit's bits."""
 
     def clbit(self, bit: Clbit) -> int:
-        """Index of a classical bit."""
+        """The index of a classical bit."""
 
 
 class Walker(Protocol):
-    """Lowers circuits onto ``body``."""
+    """Appends lowered circuits to ``body``."""
 
     body: list[Instruction]
     variables: Variables
 
-    def _site(self, instruction: CircuitInstruction, scope: Any) -> Site:
-        """Where ``instruction`` stands."""
+    def site(self, instruction: CircuitInstruction, scope: Any) -> Site:
+        """The place of ``instruction`` in the user's circuit, for messages."""
 
     def close(self) -> None:
-        """Puts the operators gathered into the body."""
+        """Moves the operators since the last boundary into the body."""
 
     def nested(self, circuit: QuantumCircuit, instruction: CircuitInstruction, scope: Any) -> None:
-        """Appends ``circuit``, whose bits in order are those of ``instruction``."""
+        """Appends an inner circuit, whose bits in order are the bits of ``instruction``."""
 
 
 def body_of(walker: Walker, circuit: QuantumCircuit, instruction: CircuitInstruction, scope: Scope) -> Body:
-    """The instructions of ``circuit``, a block of ``instruction``; its own variables have no value at first."""
+    """Lowers ``circuit``, a block of ``instruction``.
+
+    The block begins by clearing the variables that it declares: they have no value from an earlier round.
+    """
     outer, walker.body = walker.body, []
     slots = tuple(walker.variables.variable(var).slot for var in circuit.iter_declared_vars())
     if slots:
@@ -110,14 +113,17 @@ def _while(walker: Walker, instruction: CircuitInstruction, scope: Scope) -> Non
 
 
 def _for(walker: Walker, instruction: CircuitInstruction, scope: Scope) -> None:
-    """Every round written out, so that operators of different rounds may share a step; as one run where none leaves."""
+    """Unrolls a for loop, so that operators of different rounds may share a step.
+
+    The rounds become one run of instructions; a loop with a break or continue becomes `Iterations` instead.
+    """
     bodies: list[Body] = []
     size = 0
     for body in _rounds(walker, instruction, scope):
         bodies.append(body)
         size += 1 + _size(body)
         if size > MAX_UNROLLED:
-            raise walker._site(instruction, scope).error(
+            raise walker.site(instruction, scope).error(
                 f"written out it has more than {MAX_UNROLLED} instructions", "Use a while loop with a variable"
             )
     if any(_leaves(body) for body in bodies):
@@ -127,7 +133,7 @@ def _for(walker: Walker, instruction: CircuitInstruction, scope: Scope) -> None:
 
 
 def _rounds(walker: Walker, instruction: CircuitInstruction, scope: Scope) -> Iterable[Body]:
-    """The body of each round of a for loop: another one where a gate's angle depends on the round."""
+    """Yields the body of each round; the bodies differ if an angle or a variable depends on the round."""
     values, parameter, block = instruction.operation.params
     if isinstance(parameter, Parameter) and parameter in block.parameters:
         for value in values:
@@ -140,7 +146,7 @@ def _rounds(walker: Walker, instruction: CircuitInstruction, scope: Scope) -> It
             continue
         variable = walker.variables.variable(parameter)
         if not 0 <= value <= variable.type.mask:
-            raise walker._site(instruction, scope).error(
+            raise walker.site(instruction, scope).error(
                 f"{value} does not fit its variable {parameter.name!r} of type {parameter.type}",
                 f"Give values from 0 to {variable.type.mask}, or a wider variable",
             )
@@ -148,12 +154,18 @@ def _rounds(walker: Walker, instruction: CircuitInstruction, scope: Scope) -> It
 
 
 def _size(body: Body) -> int:
-    """Instructions in ``body``."""
-    return sum(len(item) if isinstance(item, Sequence) else 1 + sum(_size(arm) for arm in arms(item)) for item in body)
+    """The number of instructions in ``body``, nested blocks included."""
+    size = 0
+    for item in body:
+        if isinstance(item, Sequence):  # a list of operators
+            size += len(item)
+        else:
+            size += 1 + sum(_size(arm) for arm in arms(item))
+    return size
 
 
 def _leaves(body: Body) -> bool:
-    """Whether a `Break` or `Continue` in ``body`` is meant for the loop around it."""
+    """Whether ``body`` has a `Break` or `Continue` of the loop around it."""
     for item in body:
         if isinstance(item, (Break, Continue)):
             return True

@@ -20,6 +20,7 @@ from qsim_ozaki.cuda_kernels import INSTANCES, TENSOR_CORES
 from qsim_ozaki.cuda_layout import Tile
 from qsim_ozaki.cuda_ozaki import EmulatedBlock
 from qsim_ozaki.cuda_product import LibraryProduct
+from qsim_ozaki.cuda_records import opaque
 from qsim_ozaki.cuda_shapes import SHAPES
 from qsim_ozaki.cuda_stack import MAX_STACK_QUBITS, THREADS, split_rows, stack_tables
 from qsim_ozaki.cuda_state import DTYPES, CudaState, StateLaunch, new_state
@@ -48,7 +49,9 @@ class CudaEngine:
         threads: of the host, for what is computed there.
     """
 
-    name, samples_stacks, runs_concurrently = "cuda", False, False
+    name = "cuda"
+    samples_stacks = False
+    runs_concurrently = False
 
     def __init__(self, launcher: Launcher) -> None:
         self.launcher = launcher
@@ -258,7 +261,7 @@ class CudaEngine:
         blocks = min(tables.num_tiles, shape.blocks * launcher.num_processors)
         function = launcher.function(shape.kernel, shape.macros(k))
         shared_bytes, ordered = shape.shared_bytes(k), isinstance(shape, cuda_dense.HeldShape)
-        tile = cuda_dense.opaque(tables.tile)
+        tile = opaque(tables.tile)
 
         def run(target: CudaState) -> None:
             tickets = (target.new_tickets(),) if ordered else ()

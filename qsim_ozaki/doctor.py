@@ -1,6 +1,7 @@
-"""What there is to run on, whether it works, and what to do where it does not.
+"""Examines the installation: versions, processor, GPU, and a check of every engine.
 
-In: nothing. Out: a list of `Finding`s. It changes nothing but the calibration file that a first run writes anyway.
+In: nothing. Out: `Finding`s, each with a remedy for a failure. It may not change any file but the calibration file,
+which a first run writes anyway.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from qsim_ozaki.units import format_bytes
 
 OK, ABSENT, FAILED = "ok", "absent", "failed"
 TOLERANCE = {"double": 1e-13, "single": 1e-5}
-PACKAGES = {  # optional package: (what it is for, what installs it)
+PACKAGES = {  # optional package: (its use, the command that installs it)
     "qiskit-aer": ("comparisons with Aer", "pip install 'qsim-ozaki[compare]'"),
     "matplotlib": ("plots", "pip install 'qsim-ozaki[plot]'"),
     "pyarrow": ("Parquet output of batches", "pip install 'qsim-ozaki[parquet]'"),
@@ -42,13 +43,13 @@ DRIVER_FILE = Path("/proc/driver/nvidia/version")
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was looked at.
+    """The result of one check.
 
     Attributes:
-        what: its name.
-        state: ``"ok"``, ``"absent"`` (not needed for the rest) or ``"failed"``.
-        detail: what was found.
-        remedy: what to do about it, empty where nothing is.
+        what: name of the check.
+        state: ``"ok"``, ``"absent"`` (the rest works without it) or ``"failed"``.
+        detail: version, size, error or reason.
+        remedy: advice to the user, empty if there is none.
     """
 
     what: str
@@ -58,7 +59,7 @@ class Finding:
 
 
 def examine() -> Iterator[Finding]:
-    """Versions, processor, GPU, then a small check of each engine and path, one after the other."""
+    """Yields versions, processor and GPU, then the result of a small check of each engine and path."""
     names = ("qsim-ozaki", "qiskit", "numpy")
     versions = ", ".join(f"{name} {version(name)}" for name in names)
     yield Finding("versions", OK, f"Python {platform.python_version()}, {versions}, {sys.platform}")
@@ -106,7 +107,7 @@ def _gpu() -> Iterator[Finding]:
 
 
 def _engine(engine: str) -> Iterator[Finding]:
-    """Every path of one engine on a small circuit, against Qiskit's own state vector."""
+    """Checks every path of one engine on a small circuit against Qiskit's Statevector."""
     try:
         OzakiBackend(engine=engine).estimate(QuantumCircuit(1))
     except QsimError as error:
@@ -139,7 +140,7 @@ def _checked(what: str, check: Callable[[], float], tolerance: float) -> Finding
 
 
 def _mixed() -> QuantumCircuit:
-    """Gates of every structure, controls and phases, on more qubits than one vector register holds."""
+    """Returns a circuit with gates of every structure, controls and phases, wider than a vector register."""
     circuit = QuantumCircuit(7, global_phase=0.3)
     circuit.h(range(7))
     for qubit in range(7):
@@ -174,7 +175,7 @@ def _difference(circuit: QuantumCircuit, engine: str, precision: str) -> float:
 
 
 def _misread(engine: str, precision: str) -> float:
-    """The share of shots that a circuit with one outcome, a reset and a branch reads wrongly."""
+    """Returns the share of wrong shots of a circuit with a reset, a branch and one possible outcome."""
     circuit = QuantumCircuit(3, 3)
     circuit.h(0)
     circuit.cx(0, 1)
@@ -201,8 +202,8 @@ def _ansatz() -> tuple[QuantumCircuit, np.ndarray[Any, np.dtype[np.float64]]]:
 def _stacked_difference() -> float:
     circuit, values = _ansatz()
     result = OzakiBackend().run(circuit, parameter_binds=np.stack([values, values + 1])).result()
-    want = Statevector(circuit.assign_parameters(values + 1))
-    return float(np.abs(np.asarray(result.get_statevector(1)) - np.asarray(want)).max())
+    reference = Statevector(circuit.assign_parameters(values + 1))
+    return float(np.abs(np.asarray(result.get_statevector(1)) - np.asarray(reference)).max())
 
 
 def _gradient_difference() -> float:
@@ -212,5 +213,5 @@ def _gradient_difference() -> float:
     observable = SparsePauliOp(["ZZII", "IXXI"])
     up, down, up2, down2 = expectation_gradient(circuit, observable, values + np.outer([1, -1, 2, -2], step))[0]
     difference = (8 * (up - down) - (up2 - down2)) / 12e-3
-    # the fourth-order difference itself is right to 1e-11
+    # The fourth-order difference is accurate to 1e-11.
     return max(0.0, abs(float(expectation_gradient(circuit, observable, values)[1][3] - difference)) - 1e-11)

@@ -1,6 +1,6 @@
-"""Exact lengths of time: sums of multiples of units whose ratio nobody knows.
+"""Exact lengths of time: sums of multiples of units whose ratio is unknown.
 
-In: numbers and units. Out: immutable lengths, their order where it is certain. It knows no circuit.
+In: numbers and units. Out: immutable lengths, and their order if it is certain. It may not see a circuit.
 """
 
 from __future__ import annotations
@@ -11,22 +11,22 @@ from fractions import Fraction
 from qsim_ozaki.errors import ProgramError
 
 SECONDS = {name: Fraction(1, 10**power) for name, power in (("s", 0), ("ms", 3), ("us", 6), ("ns", 9), ("ps", 12))}
-STRETCH = "stretch "  # begins the unit of a stretch; its length is at least 0, all other units are longer than 0
+STRETCH = "stretch "  # prefix of a stretch's unit; a stretch is at least 0 long, all other units are longer than 0
 
 
 @dataclass(frozen=True, slots=True)
 class Length:
-    """A sum of multiples of units: ``"s"``, ``"dt"`` and stretches, none of which is known in terms of another.
+    """A sum of multiples of units: ``"s"``, ``"dt"`` and stretches, whose ratios are unknown.
 
     Attributes:
-        parts: (unit, multiple) by unit, no multiple of them 0.
+        parts: (unit, multiple) sorted by unit; no multiple is 0.
     """
 
     parts: tuple[tuple[str, Fraction], ...] = ()
 
     @staticmethod
     def of(value: float, unit: str) -> Length:
-        """``value`` times ``unit``, exactly; decimal units of time are multiples of a second.
+        """Returns ``value`` times ``unit``, exactly; decimal units of time become multiples of a second.
 
         Raises:
             ProgramError: ``value`` is not finite.
@@ -37,14 +37,14 @@ class Length:
         return Length(((unit, multiple),) if multiple else ())
 
     def plus(self, other: Length, factor: int = 1) -> Length:
-        """``self + factor * other``."""
+        """Returns ``self + factor * other``."""
         total = dict(self.parts)
         for unit, multiple in other.parts:
             total[unit] = total.get(unit, Fraction(0)) + factor * multiple
         return Length(tuple(sorted((unit, multiple) for unit, multiple in total.items() if multiple)))
 
     def times(self, factor: float | Fraction) -> Length:
-        """``factor * self``.
+        """Returns ``factor * self``.
 
         Raises:
             ProgramError: ``factor`` is not finite.
@@ -53,7 +53,7 @@ class Length:
         return Length(tuple((unit, exact * multiple) for unit, multiple in self.parts) if exact else ())
 
     def over(self, divisor: float) -> Length:
-        """``self / divisor``, for a divisor other than 0.
+        """Returns ``self / divisor``, for a divisor other than 0.
 
         Raises:
             ProgramError: ``divisor`` is not finite.
@@ -61,10 +61,10 @@ class Length:
         return self.times(1 / _exact(divisor))
 
     def ratio(self, other: Length) -> float:
-        """``self / other``.
+        """Returns ``self / other``.
 
         Raises:
-            ProgramError: ``other`` is 0, or the ratio depends on what a unit is.
+            ProgramError: ``other`` is 0, or the ratio depends on the length of a unit.
         """
         if not other.parts:
             raise ProgramError("a duration is divided by a duration of 0. Check the divisor before the division")
@@ -74,10 +74,10 @@ class Length:
         return float(quotient)
 
     def sign(self) -> int:
-        """-1, 0 or 1.
+        """Returns the sign: -1, 0 or 1.
 
         Raises:
-            ProgramError: it depends on what a unit is.
+            ProgramError: the sign depends on the length of a unit.
         """
         if not self.parts:
             return 0

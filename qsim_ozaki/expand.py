@@ -1,7 +1,7 @@
-"""Unitary instructions of Qiskit, of any class, as operators.
+"""Expands a unitary Qiskit instruction of any class into operators.
 
-In: one operation and the qubits it acts on. Out: the list of `Op` whose product it is, global phase included.
-It may not see a circuit's classical side: measurement, reset and control flow belong to `lower`.
+In: one operation and the qubits it acts on. Out: a list of `Op` whose product is the operation, global phase included.
+It may not handle a circuit's classical side: measurement, reset and control flow belong to `lower`.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ from qsim_ozaki.ops import EMPTY, ComplexArray, Kind, Op
 from qsim_ozaki.site import Qubits, Site, numbers
 from qsim_ozaki.slots import SlotGate
 
-MAX_MATRIX_QUBITS = 12  # a matrix asked of an opaque gate: 4096 x 4096 is 256 MiB
-MATRIX_FIRST_QUBITS = 3  # up to here a gate's own matrix is cheaper than its definition
-MAX_POWER_QUBITS = 8  # a power by its matrix: 256 x 256
-MAX_REPEATED_OPS = 1_000_000
-MAX_SHORT_OPS = 64  # repeated as they are, where a matrix would do too
-PARITY_QUBITS = 6  # a Pauli rotation as one diagonal of 64 entries; longer ones fold the rest by CX
+MAX_MATRIX_QUBITS = 12  # of an opaque gate that only has a matrix: 4096 x 4096 entries take 256 MiB
+MATRIX_FIRST_QUBITS = 3  # up to this width a gate's matrix is cheaper than its definition
+MAX_POWER_QUBITS = 8  # of a power that is computed by its matrix, 256 x 256
+MAX_REPEATED_OPS = 1_000_000  # of an integer power that repeats the operators
+MAX_SHORT_OPS = 64  # of a repetition that is preferred to the power of a matrix
+PARITY_QUBITS = 6  # a Pauli rotation is one diagonal of at most 64 entries; CX gates fold further qubits into it
 
 
 def unitary_ops(operation: Any, qubits: Qubits, site: Site) -> list[Op]:
-    """The operators, in order, whose product is ``operation``.
+    """Expands ``operation`` into operators, in order, whose product it is.
 
     Args:
         operation: any Qiskit operation without classical bits.
@@ -52,7 +52,8 @@ def unitary_ops(operation: Any, qubits: Qubits, site: Site) -> list[Op]:
         site: for messages.
 
     Raises:
-        LoweringError: it is not unitary, holds bad numbers, or has neither definition nor matrix.
+        LoweringError: the operation is not unitary, has a number that is not finite, or has neither definition nor
+            matrix.
     """
     base = getattr(operation, "base_class", type(operation))
     row = GATE_OF_CLASS.get(base)
@@ -71,7 +72,10 @@ def unitary_ops(operation: Any, qubits: Qubits, site: Site) -> list[Op]:
 
 
 def _is_its_base_controlled(operation: ControlledGate) -> bool:
-    """Whether controls and base gate say all: not with ancillas, nor for controls of CUGate (a "u" of four angles)."""
+    """Whether the operation equals its base gate with controls.
+
+    It does not if it has ancillas, nor if it is a controlled CUGate: its base gate is named "u" but has four angles.
+    """
     base = operation.base_gate
     if base is None or operation.num_qubits != operation.num_ctrl_qubits + base.num_qubits:
         return False
@@ -80,13 +84,13 @@ def _is_its_base_controlled(operation: ControlledGate) -> bool:
 
 
 def controlled(ops: Iterable[Op], controls: Qubits, ctrl_state: int) -> list[Op]:
-    """``ops`` with further controls, in front of their own."""
+    """Returns ``ops`` with more controls, which stand before the controls they have."""
     shift = len(controls)
     return [replace(op, controls=controls + op.controls, ctrl_state=ctrl_state | op.ctrl_state << shift) for op in ops]
 
 
 def circuit_ops(circuit: QuantumCircuit, qubits: Qubits, site: Site) -> list[Op]:
-    """The operators of a unitary circuit whose qubit i is ``qubits[i]``."""
+    """Expands a unitary circuit, whose qubit i is ``qubits[i]``, into operators."""
     index = dict(zip(circuit.qubits, qubits, strict=True))
     ops = phase_ops(circuit.global_phase, site)
     for instruction in circuit.data:
@@ -105,19 +109,24 @@ def circuit_ops(circuit: QuantumCircuit, qubits: Qubits, site: Site) -> list[Op]
 
 
 def phase_ops(angle: Any, site: Site) -> list[Op]:
-    """A global phase exp(i angle) as operators: none where the angle is zero."""
+    """Returns the global phase exp(i angle) as a list of one operator, empty if the angle is zero."""
     (value,) = numbers((angle,), site)
     return [row_op(GATES["global_phase"], (value,), ())] if value else []
 
 
 def matrix_op(matrix: ArrayLike, qubits: Qubits, site: Site) -> Op:
-    """The operator of a matrix given by the user, checked.
+    """Checks a user's matrix and returns its operator.
+
+    Args:
+        matrix: ``(2**k, 2**k)`` complex; ``qubits[0]`` is bit 0 of its index.
+        qubits: the k program qubits.
+        site: for messages.
 
     Raises:
-        LoweringError: its size is wrong, it holds NaN or infinity, it is not unitary within 1e-8,
-            beyond 8 x 8 as four random vectors see it (Freivalds' check).
+        LoweringError: the matrix has a wrong size, holds NaN or infinity, or is not unitary within 1e-8. Beyond 8 x 8
+            four random vectors check unitarity (Freivalds' check).
     """
-    array = np.array(matrix, complex, order="C")  # a copy: the user's own may change
+    array = np.array(matrix, complex, order="C")  # a copy, because the user may change the matrix later
     size = 1 << len(qubits)
     if array.shape != (size, size):
         raise site.error(f"its matrix has shape {array.shape}", f"{len(qubits)} qubits need {(size, size)}")
@@ -133,7 +142,7 @@ def matrix_op(matrix: ArrayLike, qubits: Qubits, site: Site) -> Op:
 
 
 def _by_definition(operation: Any, qubits: Qubits, site: Site) -> list[Op]:
-    """A gate that no rule knows: a small one by its matrix, else by its definition, else by its matrix."""
+    """Expands a gate without a rule: a small gate by its matrix, others by their definition, else by their matrix."""
     has_matrix = hasattr(operation, "to_matrix")
     if has_matrix and (hasattr(operation, "__array__") and len(qubits) <= MATRIX_FIRST_QUBITS):
         matrix = _matrix(operation)
@@ -159,7 +168,7 @@ def _by_definition(operation: Any, qubits: Qubits, site: Site) -> list[Op]:
 
 
 def _matrix(operation: Any) -> Any:
-    """What ``operation.to_matrix()`` says, None where it cannot."""
+    """Returns ``operation.to_matrix()``, or None if Qiskit cannot compute it."""
     try:
         return np.asarray(operation.to_matrix())
     except QiskitError:
@@ -167,13 +176,16 @@ def _matrix(operation: Any) -> Any:
 
 
 def _annotated(operation: AnnotatedOperation, qubits: Qubits, site: Site) -> list[Op]:
-    """Modifiers, the last one outermost: controls become controls, inverses are taken operator by operator."""
+    """Expands a gate with modifiers, of which the last is the outermost.
+
+    A control modifier adds controls to the operators; an inverse modifier inverts each operator and their order.
+    """
     inner = list(operation.modifiers)
     if not inner:
         return unitary_ops(operation.base_op, qubits, site)
     outer = inner.pop()
     if isinstance(outer, PowerModifier) and inner and isinstance(inner[-1], ControlModifier):
-        # (controlled U)^p is controlled U^p
+        # (controlled U)^p = controlled (U^p)
         outer, inner = inner[-1], [*inner[:-1], outer]
     rest = AnnotatedOperation(operation.base_op, inner) if inner else operation.base_op
     if isinstance(outer, ControlModifier):
@@ -188,7 +200,7 @@ def _annotated(operation: AnnotatedOperation, qubits: Qubits, site: Site) -> lis
 
 
 def _power(operation: Any, qubits: Qubits, power: float, site: Site) -> list[Op]:
-    """``operation ** power``: a short repetition as it stands, else by the matrix (principal root, as Qiskit's)."""
+    """Expands ``operation ** power``: by repetition if that is short, else by the matrix (Qiskit's principal root)."""
     (power,) = numbers((power,), site)
     count = abs(int(power))
     ops = unitary_ops(operation, qubits, site)
@@ -227,14 +239,14 @@ def _diagonal_op(data: ComplexArray, qubits: Qubits, site: Site) -> Op:
 
 
 def _permutation(operation: Any, qubits: Qubits, site: Site) -> list[Op]:
-    """Qubit ``pattern[k]`` goes to position k, by swaps: they only relabel, whatever the width."""
-    content = list(range(len(qubits)))
+    """Expands a permutation, qubit ``pattern[k]`` to position k, into swaps: a plan only relabels qubits for them."""
+    content = list(range(len(qubits)))  # content[k]: the qubit at position k
     ops = []
-    for position, wanted in enumerate(operation.pattern.tolist()):
-        source = content.index(wanted)
+    for position, qubit in enumerate(operation.pattern.tolist()):
+        source = content.index(qubit)
         if source != position:
             ops.append(row_op(GATES["swap"], (), (qubits[position], qubits[source])))
-            content[source], content[position] = content[position], wanted
+            content[source], content[position] = content[position], qubit
     return ops
 
 
@@ -244,7 +256,7 @@ def _pauli(operation: Any, qubits: Qubits, site: Site) -> list[Op]:
 
 
 def _qft(operation: Any, qubits: Qubits, site: Site) -> list[Op]:
-    """H and controlled phases from the highest qubit down, then the reversal of the qubits."""
+    """Expands the QFT into H and controlled phases, from the highest qubit down, and swaps that reverse the qubits."""
     ops = []
     for j in reversed(range(len(qubits))):
         ops.append(row_op(GATES["h"], (), (qubits[j],)))
@@ -254,7 +266,10 @@ def _qft(operation: Any, qubits: Qubits, site: Site) -> list[Op]:
 
 
 def _multiplexer(operation: Any, qubits: Qubits, site: Site) -> list[Op] | None:
-    """UCGate: matrix j on the first qubit where the others read j; None where Qiskit simplified it."""
+    """Expands a UCGate, which applies matrix j to the first qubit if the others read j.
+
+    Returns None if Qiskit simplified the gate, up to a diagonal or to fewer controls.
+    """
     matrices = operation.params
     if operation.up_to_diagonal or len(matrices) != 1 << (len(qubits) - 1):
         return None
@@ -263,7 +278,7 @@ def _multiplexer(operation: Any, qubits: Qubits, site: Site) -> list[Op] | None:
 
 
 def _multiplexed_rotation(operation: Any, qubits: Qubits, site: Site) -> list[Op]:
-    """UCRX, UCRY, UCRZ: angle j on the first qubit where the others read j."""
+    """Expands UCRX, UCRY and UCRZ, which rotate the first qubit by angle j if the others read j."""
     angles = numbers(operation.params, site)
     axis = operation.rot_axes.lower()
     if axis == "z":
@@ -274,12 +289,15 @@ def _multiplexed_rotation(operation: Any, qubits: Qubits, site: Site) -> list[Op
 
 
 def _selected(ops: Sequence[Op], controls: Qubits) -> list[Op]:
-    """Operator j where ``controls`` read j."""
-    return [op for state, each in enumerate(ops) for op in controlled([each], controls, state)]
+    """Returns operators that apply ``ops[j]`` if ``controls`` read j."""
+    return [controlled([op], controls, state)[0] for state, op in enumerate(ops)]
 
 
 def _pauli_evolution(operation: Any, qubits: Qubits, site: Site) -> list[Op] | None:
-    """A product formula as exact exponentials of single Pauli strings, in its synthesis' own order."""
+    """Expands a product formula into exact exponentials of Pauli strings, in the order of its synthesis.
+
+    Returns None for a synthesis other than Qiskit's product formulas, or terms that are not Pauli strings.
+    """
     numbers(operation.params, site)
     synthesis = operation.synthesis
     if type(synthesis) not in (LieTrotter, SuzukiTrotter) or synthesis.atomic_evolution is not None:
@@ -298,12 +316,12 @@ _Y_TO_Z: ComplexArray = np.array([[_R, -1j * _R], [_R, 1j * _R]])  # V Y V^dagge
 
 
 def _pauli_rotation(letters: str, qubits: Qubits, angle: float) -> list[Op]:
-    """exp(-i angle/2 P): to the basis where P is Z...Z, one diagonal by parity, and back."""
-    letter = {qubit: each for each, qubit in zip(letters, qubits, strict=True) if each != "I"}
-    support = tuple(letter)
-    x_qubits = tuple(qubit for qubit in support if letter[qubit] == "X")
+    """Expands exp(-i angle/2 P): a change to the basis where P is Z...Z, a diagonal by parity, the change back."""
+    letter_of = {qubit: letter for letter, qubit in zip(letters, qubits, strict=True) if letter != "I"}
+    support = tuple(letter_of)
+    x_qubits = tuple(qubit for qubit in support if letter_of[qubit] == "X")
     to_z = [Op(Kind.HADAMARD, x_qubits, EMPTY, name="h")] if x_qubits else []
-    to_z += [structured_op(_Y_TO_Z, (qubit,), "y_to_z") for qubit in support if letter[qubit] == "Y"]
+    to_z += [structured_op(_Y_TO_Z, (qubit,), "y_to_z") for qubit in support if letter_of[qubit] == "Y"]
     if len(support) > PARITY_QUBITS:
         last = support[-1]
         to_z += [row_op(GATES["cx"], (), (qubit, last)) for qubit in support[PARITY_QUBITS - 1 : -1]]

@@ -1,6 +1,6 @@
-"""Experiments: several ways to do the same linear map, timed in turn and compared with an exact result.
+"""Experiments: several variants of one linear map, timed in turn and compared with an exact result.
 
-In: variants. Out: an `Experiment`. It knows no arithmetic, no circuit and no engine, and prints nothing.
+In: variants. Out: an `Experiment`. It may not depend on an arithmetic, a circuit or an engine, and may not print.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 SCHEMA = 1  # of the JSON file
-ACCURACIES = ("single", "34 bits", "double")  # ascending: what is more accurate competes at less, too
+ACCURACIES = ("single", "34 bits", "double")  # ascending: a variant competes at its own accuracy and at all lower ones
 
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """One way to do it.
+    """One way to apply the map.
 
     Attributes:
-        name: as tables have it.
-        accuracy: ``"double"``, ``"34 bits"`` or ``"single"``: what it competes with.
-        step: does it once, on what it was made with; this is timed.
-        columns: the columns with these numbers after the first step, ``(rows, len(numbers))``.
+        name: as in the tables.
+        accuracy: ``"double"``, ``"34 bits"`` or ``"single"``: the variants that it competes with.
+        step: applies the map once to the variant's data; this call is timed.
+        columns: returns the columns with these numbers after the first step, ``(rows, len(numbers))``.
         bytes: moved between memory and the chip, as counted from the algorithm.
-        note: what is not in the time.
-        whole: whether the time is that of the whole map, so that it may win.
+        note: names work that is not in the time.
+        whole: whether the time is that of the whole map; only such a variant can win.
     """
 
     name: str
@@ -45,16 +45,16 @@ class Variant:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """What one variant took at one size.
+    """The results of one variant at one size.
 
     Attributes:
         size: qubits of the map.
-        variant: its name.
-        accuracy: as `Variant` has it.
-        seconds: one per counted step; empty: it was not run, and ``note`` says why.
-        bytes: as `Variant` has them.
+        variant: name of the variant.
+        accuracy: as in `Variant`.
+        seconds: one per counted step; empty if the variant was not run: ``note`` says why.
+        bytes: as in `Variant`.
         error: largest error of the checked columns over a column's norm, against extended precision.
-        note: what is not in the time, or why there is none.
+        note: names work that is not in the time, or the reason why there is no time.
         whole: whether the time is that of the whole map.
     """
 
@@ -69,28 +69,28 @@ class Line:
 
     @property
     def least(self) -> float:
-        """Seconds of the step that others disturbed least: what variants are compared by."""
+        """The least seconds, of the step that other processes disturbed least; variants are compared by them."""
         return min(self.seconds)
 
     @property
     def median(self) -> float:
-        """Seconds."""
+        """The median seconds."""
         return statistics.median(self.seconds)
 
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
-    """One run.
+    """The results of one run.
 
     Attributes:
-        title: what was done.
-        date: when it began.
-        hardware: the processor or card.
-        command: that repeats it.
+        title: of the experiment.
+        date: of the start, with the time zone.
+        hardware: the processor or GPU.
+        command: the command line that repeats the run.
         num_qubits: of the state that the maps act on.
-        threads: of a CPU engine.
+        threads: of a CPU engine; 0 for a GPU.
         repeats: counted steps of each variant.
-        lines: what was measured.
+        lines: one per variant and size.
     """
 
     title: str
@@ -103,19 +103,19 @@ class Experiment:
     lines: tuple[Line, ...] = ()
 
     def conclusions(self) -> list[str]:
-        """Per size and accuracy the fastest that is accurate enough, by how much, and what the next does more."""
-        out = []
+        """Returns a line per size and accuracy: the fastest variant that is accurate enough, by how much, and why."""
+        conclusions = []
         timed = [line for line in self.lines if line.seconds and line.whole]
         for size, accuracy in dict.fromkeys((line.size, line.accuracy) for line in timed):
             enough = ACCURACIES[ACCURACIES.index(accuracy) :]
             lines = [line for line in timed if line.size == size and line.accuracy in enough]
             first, *others = sorted(lines, key=lambda line: line.least)
             if others:
-                out.append(f"{size} qubits, {accuracy}: {first.variant} wins, {_why(first, others[0])}")
-        return out
+                conclusions.append(f"{size} qubits, {accuracy}: {first.variant} wins, {_why(first, others[0])}")
+        return conclusions
 
     def as_json(self) -> dict[str, Any]:
-        """Every field, with the least and the median of each line, and conclusions."""
+        """Returns every field, with the least and the median seconds of each line, and the conclusions."""
         out = {"schema": SCHEMA} | asdict(self)
         for line, record in zip(self.lines, out["lines"], strict=True):
             record["least_seconds"] = line.least if line.seconds else None
@@ -124,7 +124,7 @@ class Experiment:
 
 
 def _why(first: Line, second: Line) -> str:
-    """What sets the two fastest apart, as far as bytes tell."""
+    """Explains why ``first`` is faster than ``second``, as far as the bytes moved explain it."""
     ratio = second.least / first.least
     text = f"{ratio:.2f} times {second.variant}"
     moved = second.bytes / first.bytes
@@ -138,7 +138,7 @@ Timer = Callable[[Callable[[], object]], float]
 
 
 def wall_seconds(step: Callable[[], object]) -> float:
-    """Seconds of one step that runs on this thread."""
+    """Measures the seconds of one step that runs on this thread."""
     start = time.perf_counter()
     step()
     return time.perf_counter() - start
@@ -146,13 +146,15 @@ def wall_seconds(step: Callable[[], object]) -> float:
 
 @dataclass(slots=True)
 class Trial:
-    """What variants of one size are compared by.
+    """The comparison of variants at one size.
 
     Attributes:
         size: qubits of the map.
-        numbers: columns that are checked.
-        exact: their images, ``(rows, len(numbers))``, in extended precision.
-        norms: of the columns before.
+        numbers: numbers of the columns that are checked.
+        exact: images of these columns, ``(rows, len(numbers))``, in extended precision.
+        norms: norms of these columns before the map.
+        timer: measures the seconds of a step.
+        lines: results.
     """
 
     size: int
@@ -163,12 +165,12 @@ class Trial:
     lines: list[Line] = field(default_factory=list)
 
     def run(self, variants: Sequence[Variant], repeats: int) -> list[Line]:
-        """Every variant once for its error, then all of them in turn, ``repeats`` times."""
+        """Runs every variant once for its error, then all of them in turn, ``repeats`` times."""
         errors = []
         for variant in variants:
             variant.step()
-            found = variant.columns(self.numbers).astype(np.clongdouble)
-            errors.append(float(np.max(np.abs(found - self.exact) / self.norms)))
+            columns = variant.columns(self.numbers).astype(np.clongdouble)
+            errors.append(float(np.max(np.abs(columns - self.exact) / self.norms)))
         seconds: list[list[float]] = [[] for _ in variants]
         for _ in range(repeats):
             for times, variant in zip(seconds, variants, strict=True):
@@ -180,12 +182,12 @@ class Trial:
 
 
 def now() -> str:
-    """The time, with its zone."""
+    """Returns the current time with its time zone, in ISO format."""
     return datetime.now().astimezone().isoformat(timespec="seconds")
 
 
 def renamed(lines: Iterable[Mapping[str, Any]], suffix: str) -> list[Line]:
-    """The lines of another process's JSON record, their variants marked by ``suffix``."""
+    """Returns the lines of another process's JSON record, with ``suffix`` added to the variants' names."""
     out = []
     for record in lines:
         fields = {name: record[name] for name in ("size", "accuracy", "bytes", "error", "note", "whole")}
@@ -194,5 +196,5 @@ def renamed(lines: Iterable[Mapping[str, Any]], suffix: str) -> list[Line]:
 
 
 def environment(**changes: str) -> dict[str, str]:
-    """This process's environment with ``changes``."""
+    """Returns this process's environment with ``changes``."""
     return {**os.environ, **changes}

@@ -1,10 +1,10 @@
-"""The founding design's real products: 17-bit halves and primes, one level of primes, slices; on the CPU, bit for bit.
+"""The real products of the founding design, on the CPU, bit for bit: halves with primes, one level of primes, slices.
 
-In: real matrices with entries up to 1. Out: their product, and every layer on the way: INT32 sums, residues, integers.
+In: real matrices with entries up to 1. Out: their product, and every intermediate: INT32 sums, residues, integers.
 It is what the kernel `ozaki_founding` computes and what the production path is compared with; no engine runs it.
 
-A form splits a matrix into integer parts, each part into int8 planes (residues, or the slices themselves), and lists
-the products of planes, in order. A product of two planes is an exact INT32 sum; what follows it is in its `Product`.
+A form splits a matrix into integer parts, splits each part into int8 planes (residues, or the slices themselves), and
+lists the products of planes in order. A product of two planes is an exact INT32 sum; its `Product` says how it is used.
 
 Source: the 17-bit halves with 7 primes and 4 passes are the founding text's; slices are the Ozaki scheme I,
 doi:10.1007/s11075-011-9478-1; primes the scheme II, arXiv:2504.08009.
@@ -27,22 +27,23 @@ from qsim_ozaki import moduli
 RealArray: TypeAlias = NDArray[np.float64]
 Planes: TypeAlias = NDArray[np.int8]
 
-HALF_BITS = (17, 35)  # places after the point of the high half and of both: each half is at most 2**17
+HALF_BITS = (17, 35)  # fraction bits of the high half, and of both halves; each half is at most 2**17
 MAX_HALVES_DEPTH = 4096  # 2**12 products of two halves stay below half the product of 7 primes, 2**46.2
 MAX_SLICES_DEPTH = 1 << 13  # a level's sum of at most 8 products of digits stays below 2**31
 SLICE_BITS = 8
-WEIGHT_BITS = 64  # of a CRT weight: sums wrap modulo 2**64, which is what makes them centred
+WEIGHT_BITS = 64  # of a CRT weight: sums wrap modulo 2**64, which centres them
 
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """One INT8 product of planes and what follows it.
+    """One INT8 product of two planes, and the use of its sums.
 
     Attributes:
-        left: plane of the left matrix.
-        right: plane of the right one.
-        modulus: index of the modulus its sums are reduced by; -1: they stay in the accumulator.
-        scale: what the integers gathered so far are multiplied by, added to the result and dropped; 0: not yet.
+        left: index of the left matrix's plane.
+        right: index of the right matrix's plane.
+        modulus: index of the modulus that reduces the sums; -1 if the sums are added to the accumulator as they are.
+        scale: factor of the accumulated integers, which are then added to the result and cleared; 0 if they are not
+            complete after this product.
     """
 
     left: int
@@ -56,11 +57,11 @@ class Form:
     """A way to multiply real matrices by INT8 products.
 
     Attributes:
-        name: as reports have it.
+        name: as in reports.
         moduli: odd and pairwise coprime; empty for slices.
-        bits: places after the point of each part, in ascending order; of slices, of all of them together.
-        num_planes: of a matrix.
-        products: in order.
+        bits: fraction bits of each part, ascending; for slices one number, of all slices together.
+        num_planes: planes of a matrix.
+        products: all products of planes, in order.
     """
 
     name: str
@@ -77,14 +78,14 @@ class Form:
 
     @property
     def unit(self) -> float:
-        """What a wrapped sum, read as a signed integer, is multiplied by to give the CRT's integer."""
+        """The factor from a wrapped sum, read as a signed integer, to the CRT's integer."""
         return float(Fraction(math.prod(self.moduli), 1 << WEIGHT_BITS))
 
 
 def halves() -> Form:
-    """17-bit high and low halves, 7 primes up to 127, 4 passes: 28 products, about 34 bits.
+    """Returns the form of 17-bit high and low halves: 7 primes up to 127, 4 passes, 28 products, about 34 bits.
 
-    Exact integers: wrapped sums differ from them by less than 1/2, and a pass's integer is below 2**46.
+    Integers are exact: wrapped sums differ from them by less than 1/2, and the integer of a pass is below 2**46.
     """
     primes = moduli.prime_moduli(7)
     count, passes = len(primes), []
@@ -97,7 +98,10 @@ def halves() -> Form:
 
 
 def one_level(depth: int, count: int = 9) -> Form:
-    """One integer per entry, ``count`` primes up to 251: as many bits as sums of ``depth`` products leave."""
+    """Returns the form of one integer per entry and ``count`` primes up to 251.
+
+    An entry has as many bits as sums of ``depth`` products allow.
+    """
     primes = moduli.prime_moduli(count, 251)
     bits = min((math.prod(primes) // (2 * depth)).bit_length() - 1, 2 * moduli.OPERAND_BITS) // 2
     steps = [Product(t, t, t, 4.0**-bits if t == count - 1 else 0.0) for t in range(count)]
@@ -105,7 +109,10 @@ def one_level(depth: int, count: int = 9) -> Form:
 
 
 def slices(count: int) -> Form:
-    """``count`` 8-bit digits an entry, products of the ``count`` leading levels: ``count * (count + 1) / 2``."""
+    """Returns the form of ``count`` 8-bit digits per entry.
+
+    It multiplies digits of the ``count`` leading levels, which are ``count * (count + 1) / 2`` products.
+    """
     if not 1 <= count <= 8:
         raise ValueError(f"{count} slices were asked for; 1 to 8 are built")
     bits = SLICE_BITS * count - 2  # the leading digit of an entry up to 1 is at most 2**6
@@ -117,21 +124,21 @@ def slices(count: int) -> Form:
 
 
 def parts(matrix: RealArray, form: Form) -> NDArray[np.int64]:
-    """The integer parts ``(parts, rows, columns)`` of entries up to 1: their sum over scales is the entry, rounded."""
+    """Splits entries up to 1 into integer parts ``(parts, rows, columns)``, whose scaled sum is the rounded entry."""
     out, rest = [], np.asarray(matrix, float)
     for bits in form.bits:
-        part = np.rint(np.ldexp(rest, bits))  # the last one rounds; the others leave their rest exactly
+        part = np.rint(np.ldexp(rest, bits))  # the last part rounds; the remainder of the others is exact
         rest = rest - np.ldexp(part, -bits)
         out.append(part.astype(np.int64))
     return np.stack(out)
 
 
 def planes(matrix: RealArray, form: Form) -> Planes:
-    """The int8 planes ``(planes, rows, columns)`` of a matrix: balanced residues of each part, or digits."""
+    """Returns the int8 planes ``(planes, rows, columns)`` of a matrix: balanced residues of each part, or digits."""
     integers = parts(matrix, form)
     if form.moduli:
-        found = [[(p + m // 2) % m - m // 2 for m in form.moduli] for p in integers]
-        return np.array(found, np.int8).reshape(form.num_planes, *matrix.shape)
+        residues = [[(p + m // 2) % m - m // 2 for m in form.moduli] for p in integers]
+        return np.array(residues, np.int8).reshape(form.num_planes, *matrix.shape)
     digits, rest = [], integers[0]
     for _ in range(form.num_planes - 1):
         digit = (rest + 128) % 256 - 128
@@ -141,69 +148,70 @@ def planes(matrix: RealArray, form: Form) -> Planes:
 
 
 def check_depth(form: Form, depth: int) -> None:
-    """Refuses sums that could wrap."""
+    """Raises ValueError if sums of ``depth`` products could wrap."""
     limit = MAX_HALVES_DEPTH if len(form.bits) == 2 else MAX_SLICES_DEPTH
     if depth > limit:
         raise ValueError(f"a product over {depth} entries by {form.name} may wrap; the limit is {limit}")
 
 
 def sums(left: Planes, right: Planes, form: Form) -> Iterator[tuple[Product, NDArray[np.int32]]]:
-    """Each product's raw INT32 sums ``(rows, columns)``.
+    """Yields each product with its raw INT32 sums ``(rows, columns)``.
 
     Args:
         left: planes of the left matrix, ``(planes, rows, depth)``.
-        right: planes of the right one transposed, ``(planes, columns, depth)``.
-        form: names the products.
+        right: planes of the transposed right matrix, ``(planes, columns, depth)``.
+        form: lists the products.
     """
     for product in form.products:
         yield product, _cpu.ozaki_product(left[product.left], right[product.right]).T
 
 
-def residues_of(found: NDArray[np.int32], modulus: int) -> NDArray[np.int64]:
-    """The balanced residues of sums."""
-    return (found.astype(np.int64) + modulus // 2) % modulus - modulus // 2
+def residues_of(values: NDArray[np.int32], modulus: int) -> NDArray[np.int64]:
+    """Returns the balanced residues of sums."""
+    return (values.astype(np.int64) + modulus // 2) % modulus - modulus // 2
 
 
 def integers(wrapped: NDArray[np.int64], form: Form) -> RealArray:
-    """The CRT's integers of wrapped sums; exact below 2**46 for `halves`."""
+    """Returns the CRT's integers of wrapped sums; they are exact below 2**46 for `halves`."""
     return np.rint(wrapped.astype(float) * form.unit)
 
 
 def multiply(left: Planes, right: Planes, form: Form) -> RealArray:
-    """The product ``(rows, columns)`` of matrices given by their planes, as `sums` takes them."""
+    """Returns the product ``(rows, columns)`` of two matrices; their planes are as in `sums`."""
     check_depth(form, left.shape[2])
     total = np.zeros((left.shape[1], right.shape[1]))
     wrapped = np.zeros(total.shape, np.int64)
     weights = form.weights if form.moduli else None
-    for product, found in sums(left, right, form):
+    for product, int32_sums in sums(left, right, form):
         if weights is None:
-            wrapped += found
+            wrapped += int32_sums
         else:
             with np.errstate(over="ignore"):
-                wrapped += residues_of(found, form.moduli[product.modulus]) * weights[product.modulus]
+                wrapped += residues_of(int32_sums, form.moduli[product.modulus]) * weights[product.modulus]
         if product.scale:
-            gathered = wrapped.astype(float) if weights is None else integers(wrapped, form)
-            total += gathered * product.scale
+            exact = wrapped.astype(float) if weights is None else integers(wrapped, form)
+            total += exact * product.scale
             wrapped[:] = 0
     return total
 
 
 def row_exponents(matrix: RealArray) -> NDArray[np.int64]:
-    """Per row the least e with all entries at most 2**e."""
+    """Returns for each row the least e such that all entries are at most 2**e."""
     largest = np.max(np.abs(matrix), axis=1)
     return np.where(largest > 0, np.frexp(largest)[1], 0).astype(np.int64)
 
 
 def real_product(left: RealArray, right: RealArray, form: Form) -> RealArray:
-    """``left @ right`` by ``form``, rows of the left and columns of the right scaled by powers of two."""
+    """Returns ``left @ right`` by ``form``; powers of two scale the rows of the left and the columns of the right."""
     rows, columns = row_exponents(left), row_exponents(right.T)
-    scaled = np.ldexp(left, -rows[:, None]), np.ldexp(right.T, -columns[:, None])
-    found = multiply(planes(scaled[0], form), planes(scaled[1], form), form)
-    return np.asarray(np.ldexp(found, rows[:, None] + columns[None, :]))
+    left_planes = planes(np.ldexp(left, -rows[:, None]), form)
+    right_planes = planes(np.ldexp(right.T, -columns[:, None]), form)
+    product = multiply(left_planes, right_planes, form)
+    return np.asarray(np.ldexp(product, rows[:, None] + columns[None, :]))
 
 
 def complex_product(left: NDArray[np.complex128], right: NDArray[np.complex128], form: Form) -> NDArray[np.complex128]:
-    """``left @ right`` as one real product of twice the size: [Re, -Im; Im, Re] times [Re; Im]."""
+    """Returns ``left @ right`` as one real product of twice the size: [Re, -Im; Im, Re] times [Re; Im]."""
     embedded = np.block([[left.real, -left.imag], [left.imag, left.real]])
-    found = real_product(embedded, np.concatenate([right.real, right.imag]), form)
-    return np.asarray(found[: len(left)] + 1j * found[len(left) :])
+    product = real_product(embedded, np.concatenate([right.real, right.imag]), form)
+    return np.asarray(product[: len(left)] + 1j * product[len(left) :])

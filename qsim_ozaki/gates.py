@@ -1,7 +1,7 @@
 """The gate table: one row per gate of Qiskit's standard library, and the `Target` made of it.
 
 In: a gate's parameters. Out: its data (matrix, diagonal, or permutation and phases) and the `Op` made of it.
-It may not look at circuits and may not validate a user's input.
+It may not see circuits, nor validate a user's input.
 """
 
 from __future__ import annotations
@@ -45,19 +45,19 @@ ANY = -1  # number of controls of a gate family whose width varies
 
 @dataclass(frozen=True, slots=True)
 class GateRow:
-    """What the package knows of one gate name.
+    """One gate of Qiskit's standard library.
 
     Attributes:
         name: Qiskit's name.
-        classes: Qiskit's classes of the gate; the first one stands in the `Target`.
-        num_targets: qubits that ``build`` describes; they follow the controls in Qiskit's order.
-        num_controls: leading qubits that control, `ANY` where the width varies.
-        num_params: angles, in radians.
-        kind: the strongest structure that is true at every angle.
-        build: angles to the entries of ``Op.data`` on the targets alone, row by row.
-        inverse: name of the row that holds the inverse, None where no gate of the library is it.
-        inverse_params: the inverse's angles.
-        permutation: `Op.permutation` of a PERMUTATION.
+        classes: Qiskit's classes of the gate; the `Target` has the first one.
+        num_targets: number of qubits that ``build`` describes; they follow the controls in Qiskit's order.
+        num_controls: number of controls, which are the first qubits; `ANY` if the width varies.
+        num_params: number of angles, in radians.
+        kind: the strongest structure that holds at every angle.
+        build: maps angles to the entries of ``Op.data`` on the targets alone, row by row.
+        inverse: name of the row of the inverse gate, None if the library has no such gate.
+        inverse_params: maps angles to the angles of the inverse gate.
+        permutation: `Op.permutation` if ``kind`` is PERMUTATION.
     """
 
     name: str
@@ -79,7 +79,7 @@ def _frozen(values: Any) -> ComplexArray:
 
 
 def _constant(*values: complex) -> Callable[[], Entries]:
-    """The builder of a gate without parameters."""
+    """Returns the ``build`` of a gate without parameters."""
     return lambda: values
 
 
@@ -102,7 +102,7 @@ def _global_phase(angle: float) -> Entries:
 
 
 def _half(angle: float) -> tuple[float, complex]:
-    """cos(angle/2) and -i sin(angle/2)."""
+    """Returns cos(angle/2) and -i sin(angle/2)."""
     return math.cos(angle / 2), -1j * math.sin(angle / 2)
 
 
@@ -160,7 +160,7 @@ def _ryy(angle: float) -> Entries:
 
 
 def _rzx(angle: float) -> Entries:
-    """exp(-i angle/2 X (x) Z): Z on target 0."""
+    """exp(-i angle/2 X (x) Z), with Z on target 0."""
     c, s = _half(angle)
     return c, 0, s, 0, 0, c, 0, -s, s, 0, c, 0, 0, -s, 0, c
 
@@ -212,7 +212,7 @@ _ECR = _constant(*(_R * z for z in (0, 1, 0, 1j, 1, 0, -1j, 0, 0, 1j, 0, 1, -1j,
 _RCCX = _constant(1, 1, 1, 1j, 1, -1, 1, -1j)
 _RCCCX = _constant(1, 1, 1, 1j, 1, 1, 1, -1, 1, 1, 1, -1j, 1, 1, 1, 1)
 
-# where amplitude j goes
+# Permutations: entry j is the place to which amplitude j goes.
 _FLIP = (1, 0)
 _EXCHANGE = (0, 2, 1, 3)
 _TURN = (0, 2, 3, 1)
@@ -222,7 +222,7 @@ _TOFFOLI_3 = (0, 1, 2, 3, 4, 5, 6, 15, 8, 9, 10, 11, 12, 13, 14, 7)
 _DIAGONAL, _PERMUTATION, _HADAMARD, _UNITARY = Kind.DIAGONAL, Kind.PERMUTATION, Kind.HADAMARD, Kind.UNITARY
 _MCX = (library.MCXGate, library.C3XGate, library.C4XGate)
 
-# name, classes, targets, controls, parameters, kind, angles to data, inverse's name, inverse's angles, permutation
+# Columns: name, classes, num_targets, num_controls, num_params, kind, build, inverse, inverse_params, permutation
 ROWS: tuple[GateRow, ...] = (
     GateRow("id", (library.IGate,), 1, 0, 0, _DIAGONAL, _ONE, "id", _same),
     GateRow("x", (library.XGate,), 1, 0, 0, _PERMUTATION, _ONE, "x", _same, _FLIP),
@@ -282,7 +282,7 @@ ROWS: tuple[GateRow, ...] = (
 GATES: dict[str, GateRow] = {row.name: row for row in ROWS}
 GATE_OF_CLASS: dict[type, GateRow] = {cls: row for row in ROWS for cls in row.classes}
 
-# Instructions of the Target that have no fixed structure.
+# Instructions of the Target that are not in the gate table.
 INSTRUCTIONS: dict[str, Any] = {
     "unitary": library.UnitaryGate,
     "diagonal": library.DiagonalGate,
@@ -313,7 +313,7 @@ INSTRUCTIONS: dict[str, Any] = {
 
 @lru_cache(maxsize=4096)
 def gate_data(name: str, *params: float) -> GateData:
-    """The data of gate ``name`` at these angles; equal angles share one read-only array."""
+    """Returns the data of gate ``name`` at ``params``, in radians; equal angles share one read-only array."""
     row = GATES[name]
     data = np.array(row.build(*params), complex)
     if row.kind is Kind.UNITARY:
@@ -327,7 +327,14 @@ def gate_data(name: str, *params: float) -> GateData:
 
 
 def row_op(row: GateRow, params: Sequence[float], qubits: tuple[int, ...], ctrl_state: int | None = None) -> Op:
-    """The operator of a row: ``qubits`` in Qiskit's order (controls first), None for controls that read all ones."""
+    """Returns the operator of a gate.
+
+    Args:
+        row: the gate's row.
+        params: angles, in radians.
+        qubits: in Qiskit's order, controls first.
+        ctrl_state: as in Qiskit; None if all controls must read 1.
+    """
     num_controls = len(qubits) - row.num_targets
     data, permutation = gate_data(row.name, *params)
     if not num_controls:
@@ -337,9 +344,14 @@ def row_op(row: GateRow, params: Sequence[float], qubits: tuple[int, ...], ctrl_
 
 
 def structured_op(matrix: ComplexArray, targets: tuple[int, ...], name: str) -> Op:
-    """The operator of a unitary ``(2**k, 2**k)`` matrix, with the strongest structure that is true of it.
+    """Returns the operator of a unitary matrix, with the strongest structure that the matrix has.
 
-    The matrix is not copied; nobody may write to it afterwards. What counts as zero: see matrix_check.hpp.
+    Args:
+        matrix: ``(2**k, 2**k)`` complex128. It is not copied: nobody may write to it afterwards.
+        targets: k qubits; ``targets[0]`` is bit 0 of the matrix index.
+        name: of the operator.
+
+    matrix_check.hpp defines which entries count as zero.
     """
     size = len(matrix)
     number, permutation = _cpu.structure_of(np.ascontiguousarray(matrix, complex).reshape(-1), size)
@@ -358,7 +370,7 @@ def structured_op(matrix: ComplexArray, targets: tuple[int, ...], name: str) -> 
 
 
 def inverse_op(op: Op) -> Op:
-    """The inverse (conjugate transpose) of ``op``."""
+    """Returns the inverse (conjugate transpose) of ``op``."""
     data, permutation = op.data, op.permutation
     if op.kind is Kind.HADAMARD:
         return op
@@ -375,7 +387,7 @@ def inverse_op(op: Op) -> Op:
 
 
 def build_target() -> Target:
-    """The Qiskit `Target` of an ideal simulator of any width: every row, and every instruction that lowering knows."""
+    """Returns the Qiskit `Target` of an ideal simulator of any width, with every instruction that can be lowered."""
     target = Target(num_qubits=None, description="qsim_ozaki: ideal, all-to-all, any width")
     for row in ROWS:
         gate = row.classes[0]

@@ -1,8 +1,8 @@
-"""Our own circuit instructions: saving what the state is, and setting it.
+"""The package's circuit instructions, which save or set the state.
 
-In: a Qiskit circuit. Out: the circuit with an instruction appended. It knows nothing of how a state is simulated.
+In: a Qiskit circuit. Out: the circuit with an instruction appended. It may not simulate anything.
 
-The instructions have Aer's names, and only parameters that QPY keeps, so that they are known again after a round trip.
+The instructions have Aer's names, and only parameters that QPY stores: a circuit that is read back from QPY has them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from qsim_ozaki.errors import LoweringError
 
 RESERVED_LABELS = frozenset({"counts", "memory"})  # a result already holds these
 
-# instruction: what it saves
+# name of an instruction: name of the quantity that it saves
 SAVES = {
     "save_statevector": "statevector",
     "save_statevector_dict": "statevector_dict",
@@ -31,23 +31,23 @@ SAVES = {
     "save_expval": "expectation_value",
     "save_expval_var": "expectation_value_variance",
 }
-# what is saved: one value of a state, or a mean over shots
+# name of the quantity: its form by default, one value of a state ("single") or a mean over shots ("average")
 FORMS = dict.fromkeys(SAVES.values(), "average") | dict.fromkeys(
     ("statevector", "statevector_dict", "amplitudes"), "single"
 )
 
 
 class SaveInstruction(Instruction):  # type: ignore[misc]
-    """Saves something of the state so far under a label of the result's data; it is known by its name.
+    """Saves a quantity of the state so far under a label of the result's data; its name says which quantity.
 
     Args:
         name: a key of `SAVES`.
-        num_qubits: index bit j of what is saved is the j-th qubit it is appended to.
+        num_qubits: number of qubits; bit j of a saved index is the j-th qubit that the instruction is appended to.
         label: key in ``result.data()``.
         params: the form, then an observable's Pauli labels and factors in turn, or the indices of amplitudes.
     """
 
-    # Like a barrier: no pass may move gates across it or ask for its definition.
+    # Qiskit treats it like a barrier: no pass may move gates across it or ask for its definition.
     _directive = True
 
     def __init__(self, name: str, num_qubits: int, label: str, params: Sequence[Any] = ()) -> None:
@@ -55,12 +55,13 @@ class SaveInstruction(Instruction):  # type: ignore[misc]
 
 
 class SaveStatevector(SaveInstruction):
-    """Saves the state so far under a label of the result's data; index bit j is the circuit's qubit j.
+    """Saves the state so far under a label of the result's data; bit j of its index is the circuit's qubit j.
 
     Args:
-        num_qubits: all qubits of the circuit.
+        num_qubits: number of qubits of the circuit; it is appended to all of them.
         label: key in ``result.data()``.
-        form: ``"single"`` or ``"list"``, an entry per shot; with ``"c_"`` before it by value of the classical bits.
+        form: ``"single"``, or ``"list"`` for an entry per shot. With ``"c_"`` before it, the result is a dict with an
+            entry for each value of the classical bits.
     """
 
     def __init__(self, num_qubits: int, label: str = "statevector", form: str = "single") -> None:
@@ -68,10 +69,10 @@ class SaveStatevector(SaveInstruction):
 
 
 class SetStatevector(Instruction):  # type: ignore[misc]
-    """Puts a state in the place of whatever all qubits were in; it is known by its name, ``set_statevector``.
+    """Replaces the state of all qubits; it is recognised by its name, ``set_statevector``.
 
     Args:
-        vector: ``(2**num_qubits,)`` amplitudes.
+        vector: ``(2**num_qubits,)`` amplitudes; bit j of the index is the circuit's qubit j.
     """
 
     _directive = True
@@ -86,11 +87,11 @@ def save_statevector(
 ) -> QuantumCircuit:
     """Appends an instruction that saves the state of all qubits so far.
 
-    In a circuit that a transpiler made, the order is that of the circuit before: its layout says where each qubit went.
+    In a transpiled circuit, the state's qubits have the order of the circuit before: the layout says where they went.
 
     Args:
         circuit: changed in place.
-        label: key in ``result.data()``; each save of a circuit has its own.
+        label: key in ``result.data()``; no two saves of a circuit have the same.
         pershot: save a list, with an entry for each shot in the order of ``memory``.
         conditional: save a dict, with an entry for each hexadecimal value of the classical bits at this place.
 
@@ -98,7 +99,7 @@ def save_statevector(
         The same circuit.
 
     Raises:
-        LoweringError: the label is not a string, is taken, or is one that results use themselves.
+        LoweringError: the label is not a string, is taken, or is a name that results use themselves.
 
     Example:
         >>> circuit = QuantumCircuit(1)
@@ -155,12 +156,12 @@ def save_probabilities(
     conditional: bool = False,
     unnormalized: bool = False,
 ) -> QuantumCircuit:
-    """Appends an instruction that saves the probabilities of ``qubits``: their mean over the shots that pass.
+    """Appends an instruction that saves the probabilities of ``qubits``, as their mean over the shots that reach it.
 
     Args:
         circuit: changed in place.
-        qubits: index bit j is ``qubits[j]``; None for all, as `save_statevector`.
-        label: key in ``result.data()``; each save of a circuit has its own.
+        qubits: bit j of the index is ``qubits[j]``; None for all, as `save_statevector`.
+        label: key in ``result.data()``; no two saves of a circuit have the same.
         pershot: save a list, with an entry for each shot in the order of ``memory``.
         conditional: save a dict, with an entry for each hexadecimal value of the classical bits at this place.
         unnormalized: save the sum over the shots instead of the mean.
@@ -213,7 +214,7 @@ def save_expectation_value(
 
     Args:
         circuit: changed in place.
-        operator: Hermitian: a label as ``"XZ"`` whose last letter is for ``qubits[0]``, or any operator of Qiskit.
+        operator: Hermitian; a label such as ``"XZ"``, whose last letter is for ``qubits[0]``, or an operator of Qiskit.
         qubits: as many as the operator has; None for all.
         label: key in ``result.data()``.
         pershot: as `save_probabilities`.
@@ -239,11 +240,18 @@ def save_expectation_value_variance(
 
 
 def set_statevector(circuit: QuantumCircuit, vector: Any) -> QuantumCircuit:
-    """Appends an instruction that puts ``vector``, of unit norm, in the place of the state of all qubits.
+    """Appends an instruction that replaces the state of all qubits by ``vector``.
 
     Args:
         circuit: changed in place.
-        vector: ``(2**num_qubits,)`` amplitudes; in a circuit that a transpiler made, in the order of the one before.
+        vector: ``(2**num_qubits,)`` amplitudes of unit norm; bit j of the index is qubit j. In a transpiled circuit the
+            qubits have the order of the circuit before.
+
+    Returns:
+        The same circuit.
+
+    Raises:
+        LoweringError: the vector has another number of qubits than the circuit.
     """
     qubits = _all_qubits(circuit)
     instruction = SetStatevector(vector)
@@ -265,7 +273,7 @@ def _form(plain: str, pershot: bool, conditional: bool) -> str:
 
 
 def _terms(operator: Any) -> list[Any]:
-    """Pauli labels and real factors in turn."""
+    """Returns the Pauli labels and real factors of ``operator`` in turn."""
     if isinstance(operator, (str, Pauli)):
         observable = SparsePauliOp(operator)
     elif isinstance(operator, SparsePauliOp):
@@ -282,7 +290,7 @@ def _terms(operator: Any) -> list[Any]:
 
 
 def _all_qubits(circuit: QuantumCircuit) -> list[Any]:
-    """All qubits, in the order of the circuit before a transpiler moved them."""
+    """Returns all qubits, in the order of the circuit before a transpiler moved them."""
     qubits: list[Any] = circuit.qubits
     if circuit.layout is None:
         return qubits
@@ -292,7 +300,7 @@ def _all_qubits(circuit: QuantumCircuit) -> list[Any]:
 def _append(
     circuit: QuantumCircuit, name: str, qubits: Sequence[Any] | None, label: str, params: Sequence[Any]
 ) -> QuantumCircuit:
-    """Appends a save, its label checked."""
+    """Checks the label of a save and appends the save."""
     taken = {item.operation.label for item in circuit.data if item.operation.name in SAVES}
     if not isinstance(label, str) or not label or label in RESERVED_LABELS:
         reserved = ", ".join(sorted(RESERVED_LABELS))

@@ -1,6 +1,6 @@
-"""The job: work that runs in a thread of its own, can be cancelled between steps, and never hides an error.
+"""The job: it runs work in a thread of its own, can be cancelled between steps, and never hides an error.
 
-In: a function that makes a result. Out: its result, or the error it raised. It knows nothing of circuits.
+In: a function that computes a result. Out: the result, or the error that the function raised. It may not see a circuit.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from qsim_ozaki.errors import CancelledError, EngineError, TimeLimitError
 if TYPE_CHECKING:
     from qiskit.providers import BackendV2
 
-EXIT_SECONDS = 10.0  # a step of the largest state takes less; the interpreter waits no longer than this for one
-QUEUE_SECONDS = 0.05
+EXIT_SECONDS = 10.0  # longest wait of the interpreter's exit for a job; a step of the largest state takes less
+QUEUE_SECONDS = 0.05  # between two looks of a waiting job at its cancellation
 
 _unfinished: weakref.WeakSet[OzakiJob] = weakref.WeakSet()
 
-# work(check, job_id): calls `check` before every step, which raises CancelledError once the job is cancelled
+# work(check, job_id) calls `check` before every step; `check` raises CancelledError after the job was cancelled
 JobFunction: TypeAlias = Callable[[Callable[[], None], str], Any]
 
 
@@ -36,10 +36,10 @@ class OzakiJob(JobV1):  # type: ignore[misc]
     """A run of one or more circuits.
 
     Args:
-        backend: where it runs.
+        backend: the backend that runs it.
         work: computes the result; called once, in the job's thread.
-        turn: held while it runs, so that the jobs of one engine take turns.
-        timeout: seconds from its submission after which it stops with a `TimeLimitError`, None for no limit.
+        turn: lock that the running job holds, so that the jobs of one engine take turns.
+        timeout: seconds after submission until the job stops with a `TimeLimitError`; None for no limit.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class OzakiJob(JobV1):  # type: ignore[misc]
         self._work: JobFunction | None = work
         self._turn = turn
         self._status = JobStatus.INITIALIZING
-        self._guard = threading.Lock()  # of _status: a job that is CANCELLED stays so
+        self._guard = threading.Lock()  # guards _status: CANCELLED is final
         self._ended = threading.Event()
         self._cancelled = False
         self._result: Any = None
@@ -59,30 +59,33 @@ class OzakiJob(JobV1):  # type: ignore[misc]
         self._thread: threading.Thread | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        """An ended job: its status, result or error. A running one cannot leave its process.
+        """Returns the state of an ended job: status, result or error. A running job cannot leave its process.
 
         Raises:
-            EngineError: it has not ended.
+            EngineError: the job has not ended.
         """
         if not self._ended.is_set():
             raise EngineError(f"job {self.job_id()} has not ended, so it cannot be pickled. Wait for result() first.")
-        gone = {"_turn", "_guard", "_ended", "_thread"}
-        return {name: value for name, value in self.__dict__.items() if name not in gone}
+        not_pickled = {"_turn", "_guard", "_ended", "_thread"}
+        return {name: value for name, value in self.__dict__.items() if name not in not_pickled}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self._turn, self._guard, self._ended = threading.Lock(), threading.Lock(), threading.Event()
         self._ended.set()
-        self._thread = threading.current_thread()  # submitted: not to be run again
+        self._thread = threading.current_thread()  # marks the job as submitted: it cannot run again
 
     def submit(self, short: bool = False) -> None:
-        """Starts the job's thread; it ends with the job, so that an idle backend has none and a process may fork.
+        """Starts the job's thread.
+
+        The thread ends with the job, so that an idle backend has no thread and its process may fork.
 
         Args:
-            short: the work takes less time than a thread; it is done before this returns if no other job runs.
+            short: whether the work takes less time than starting a thread. If no other job runs, such work is done
+                before this call returns.
 
         Raises:
-            EngineError: it was submitted before.
+            EngineError: the job was submitted before.
         """
         if self._thread is not None:
             raise EngineError(f"job {self.job_id()} was submitted before. Run the circuits again for a new job.")
@@ -98,19 +101,19 @@ class OzakiJob(JobV1):  # type: ignore[misc]
         self._thread.start()
 
     def status(self) -> JobStatus:
-        """INITIALIZING, QUEUED, RUNNING, and in the end DONE, ERROR or CANCELLED."""
+        """Returns INITIALIZING, QUEUED, RUNNING, and at the end DONE, ERROR or CANCELLED."""
         return self._status
 
     def result(self, timeout: float | None = None) -> Any:
         """Waits for the result; Ctrl-C while waiting cancels the job.
 
         Args:
-            timeout: seconds to wait, None for as long as it takes.
+            timeout: seconds to wait; None for no limit.
 
         Raises:
-            JobTimeoutError: it is not done after ``timeout``; it goes on.
-            CancelledError: it was cancelled.
-            Exception: what went wrong in the run, with its own traceback.
+            JobTimeoutError: the job has not ended after ``timeout``; it goes on.
+            CancelledError: the job was cancelled.
+            Exception: the error of the run, with its own traceback.
         """
         try:
             self.wait_for_final_state(timeout)
@@ -124,10 +127,10 @@ class OzakiJob(JobV1):  # type: ignore[misc]
         return self._result
 
     def cancel(self) -> bool:
-        """Cancels the job: its result will never come, and it stops before its next step.
+        """Cancels the job: it has no result and stops before its next step.
 
         Returns:
-            Whether it was cancelled; False if it had ended before.
+            Whether the job is cancelled; False if it had ended before.
         """
         with self._guard:
             if self._status is JobStatus.CANCELLED:
@@ -149,10 +152,10 @@ class OzakiJob(JobV1):  # type: ignore[misc]
         Args:
             timeout: seconds to wait at most.
             wait: seconds between calls of ``callback``.
-            callback: called with job id, status and job while it has not ended.
+            callback: called with job id, status and job while the job has not ended.
 
         Raises:
-            JobTimeoutError: it has not ended after ``timeout``.
+            JobTimeoutError: the job has not ended after ``timeout``.
         """
         end = None if timeout is None else time.monotonic() + timeout
         while self._status not in JOB_FINAL_STATES:
@@ -165,11 +168,11 @@ class OzakiJob(JobV1):  # type: ignore[misc]
             self._wait_a_while(left)
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Waits until the job has ended and its memory is free; returns whether it has."""
+        """Waits until the job has ended and its memory is free; returns whether it has ended."""
         return self._ended.wait(timeout)
 
     def _wait_a_while(self, seconds: float | None) -> None:
-        """Until the thread ends; a cancelled job is final before that, so look now and then."""
+        """Waits until the thread ends, at most 1 s: a cancelled job is final before its thread ends."""
         if seconds is None or seconds > 1:
             seconds = 1
         self._ended.wait(seconds)
@@ -192,7 +195,7 @@ class OzakiJob(JobV1):  # type: ignore[misc]
         self._in_turn()
 
     def _in_turn(self) -> None:
-        """Works, with the turn held, and gives it back."""
+        """Does the work and then releases the turn, which the caller has acquired."""
         try:
             self._enter(JobStatus.RUNNING)
             self._check()
@@ -203,7 +206,7 @@ class OzakiJob(JobV1):  # type: ignore[misc]
             self._turn.release()
 
     def _guarded(self, call: Callable[[], None]) -> None:
-        """``call()``, whose error becomes the job's."""
+        """Runs ``call``; its error becomes the job's error."""
         try:
             call()
         except CancelledError:
@@ -212,7 +215,7 @@ class OzakiJob(JobV1):  # type: ignore[misc]
             self._error = error
             self._enter(JobStatus.ERROR)
         finally:
-            self._work = None  # the circuits' memory
+            self._work = None  # frees the circuits' memory
             _unfinished.discard(self)
             self._ended.set()
 
@@ -226,7 +229,7 @@ class OzakiJob(JobV1):  # type: ignore[misc]
 
 @atexit.register
 def _stop_unfinished() -> None:
-    """Ends running jobs before the interpreter goes: a thread must not wake up in one that is gone."""
+    """Ends running jobs before the interpreter exits: their threads must not run while it shuts down."""
     jobs = list(_unfinished)
     for job in jobs:
         job.cancel()

@@ -1,6 +1,6 @@
-"""Results as plain values that `json` takes.
+"""Converts results to plain values that `json` can write.
 
-In: results of Qiskit, arrays, numbers. Out: dictionaries, lists, strings, numbers. It loses no digit.
+In: results of Qiskit, arrays, numbers. Out: dictionaries, lists, strings, numbers. It may not lose a digit.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ import numpy as np
 
 
 def to_jsonable(value: Any) -> Any:
-    """``value`` as what `json` takes: a complex number as [real, imaginary], an array as lists, a `Result` as a dict.
+    """Converts ``value`` for `json`: a complex number to [real, imaginary], an array to lists, a `Result` to a dict.
 
     Args:
-        value: a `Result`, anything it may hold, or containers of such; what is unknown becomes its text.
+        value: a `Result`, a value that a `Result` may hold, or containers of these; an object of any other type becomes
+            its text.
 
     Example:
         >>> json.dumps(to_jsonable(backend.run(circuit).result()))

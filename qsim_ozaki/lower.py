@@ -1,7 +1,7 @@
-"""Lowering: a `QuantumCircuit` to a `Program`, the last place that sees Qiskit's circuits.
+"""Lowers a `QuantumCircuit` to a `Program`; no later stage sees Qiskit's circuits.
 
-In: a circuit with every parameter bound. Out: a `Program`. Whatever cannot be simulated is refused here, with the gate,
-its qubits, the circuit and the way out; nothing is left out in silence.
+In: a circuit with every parameter bound. Out: a `Program`. It may not leave out an instruction in silence: one that
+cannot be simulated raises an error that names the gate, its qubits, the circuit and the way out.
 """
 
 from __future__ import annotations
@@ -38,55 +38,57 @@ from qsim_ozaki.program import Initialize, Instruction, Measure, Program, Reset
 from qsim_ozaki.saves import save_of, set_of, unit_vector
 from qsim_ozaki.site import Site, numbers
 
-IDLE_NAMES = frozenset({"barrier", "delay", "id", "measure"})  # may leave a qubit in |0>; `save_` does too
-IN_PASSING = frozenset({"barrier", "measure"})  # end no run of gates by themselves
+IDLE_NAMES = frozenset({"barrier", "delay", "id", "measure"})  # these and `save_...` leave an idle qubit in |0>
+BARRIER_OR_MEASURE = frozenset({"barrier", "measure"})  # the walk handles both itself, without `HANDLERS`
 LABEL_GATES = {"0": (), "1": ("x",), "+": ("h",), "-": ("x", "h"), "r": ("h", "s"), "l": ("h", "sdg")}
 
-
-TABLE = _cpu.GateTable()
+TABLE = _cpu.GateTable()  # the C++ extension's copy of the standard gates
 
 
 def _add_to_table(row: GateRow) -> tuple[int, Callable[..., Entries] | None]:
-    """The number in `TABLE` of a standard gate's row, and what makes its data of its angles."""
-    fixed = not row.num_params
-    values = np.array(row.build() if fixed else (), complex)
-    size = 1 << row.num_targets
-    count = 0 if fixed else size * size if row.kind is Kind.UNITARY else size
+    """Adds a gate to `TABLE`; returns its number there and the function from angles to data, None without angles."""
+    build = row.build if row.num_params else None
     kind = KIND_NUMBERS[row.kind]
-    number = TABLE.add(kind, row.num_targets, row.num_controls, count, values, row.permutation, row.name)
-    return number, None if fixed else row.build
+    size = 1 << row.num_targets
+    if build is None:
+        values, num_entries = np.array(row.build(), complex), 0
+    else:
+        values, num_entries = np.array((), complex), size * size if row.kind is Kind.UNITARY else size
+    number = TABLE.add(kind, row.num_targets, row.num_controls, num_entries, values, row.permutation, row.name)
+    return number, build
 
 
-# Standard gates with a fixed number of qubits; the identity is none, for it leaves out its qubit.
+# Standard gates with a fixed number of qubits; "id" is not among them, because it does not make its qubit active.
 STANDARD = {row.name: _add_to_table(row) for row in ROWS if row.num_controls != ANY and row.name != "id"}
 
 
 def lower(circuit: QuantumCircuit, inputs: Mapping[Any, Any] | None = None) -> Program:
-    """The program of ``circuit``: the product of its operators, with every boundary in its place, global phase exact.
+    """Lowers ``circuit`` to the program that computes the product of its operators, with the global phase exact.
 
     Args:
         circuit: any width; qubits that no instruction changes cost nothing.
-        inputs: values of its input variables, by name or `expr.Var`.
+        inputs: values of the circuit's input variables, by name or `expr.Var`.
 
     Raises:
-        LoweringError: something in it cannot be simulated; the message names it and the way out.
+        LoweringError: an instruction cannot be simulated; the message names it and the way out.
     """
     _check_bound(circuit)
     active, qubits = _active_qubits(circuit), circuit.qubits
-    number = {qubit: ~index for index, qubit in enumerate(qubits)}
+    number = {qubit: ~index for index, qubit in enumerate(qubits)}  # ~i: the circuit's idle qubit i
     number.update({qubits[qubit]: index for index, qubit in enumerate(active)})
     bits = {bit: index for index, bit in enumerate(circuit.clbits)}
     phase = phase_ops(circuit.global_phase, Site(circuit.name, "global_phase", ()))
     walker = _Walker(circuit.name, active, [], Variables(), phase)
-    given = tuple(walker.variables.inputs(circuit, inputs or {}))
+    assignments = tuple(walker.variables.inputs(circuit, inputs or {}))
     walker.walk(circuit, _Scope(number, bits))
     walker.close()
-    # behind the boundaries that set the first state, so that an engine that writes that state does not lose it
-    start = next(
-        (i for i, item in enumerate(walker.body) if not isinstance(item, (Reset, Initialize))), len(walker.body)
-    )
-    written = any(isinstance(item, Initialize) and len(item.qubits) == len(active) for item in walker.body[:start])
-    walker.body[start:start] = [*given, *([] if written else phase)]
+    # The phase stands behind the boundaries that set the first state: an engine that writes this state would lose it.
+    start = 0
+    while start < len(walker.body) and isinstance(walker.body[start], (Reset, Initialize)):
+        start += 1
+    # `_append_initialize` has put the phase behind an Initialize of all qubits.
+    has_phase = any(isinstance(item, Initialize) and len(item.qubits) == len(active) for item in walker.body[:start])
+    walker.body[start:start] = assignments if has_phase else (*assignments, *phase)
     output = [max(number[qubits[qubit]], -1) for qubit in _output_order(circuit)]
     body = tuple(walker.body)
     variables = len(walker.variables.slots)
@@ -94,7 +96,7 @@ def lower(circuit: QuantumCircuit, inputs: Mapping[Any, Any] | None = None) -> P
 
 
 def _check_bound(circuit: QuantumCircuit) -> None:
-    """Raises LoweringError where a parameter has no value, with the first gate that needs it."""
+    """Raises a LoweringError that names the first gate with an unbound parameter, if there is one."""
     unbound = circuit.parameters
     if not unbound:
         return
@@ -110,7 +112,7 @@ def _check_bound(circuit: QuantumCircuit) -> None:
 
 
 def _output_order(circuit: QuantumCircuit) -> Sequence[int]:
-    """The circuit's qubit that holds the user's qubit i at the end, for each i: it undoes a transpiler's layout."""
+    """Returns, for each qubit of the user, the circuit's qubit that holds it after a transpiler moved it."""
     if circuit.layout is None:
         return range(circuit.num_qubits)
     order: list[int] = circuit.layout.final_index_layout(filter_ancillas=True)
@@ -118,10 +120,11 @@ def _output_order(circuit: QuantumCircuit) -> Sequence[int]:
 
 
 def _active_qubits(circuit: QuantumCircuit) -> tuple[int, ...]:
-    """Circuit indices, ascending, of the qubits that some instruction acts on.
+    """Returns the circuit indices, ascending, of the qubits that an instruction acts on.
 
-    A measurement of a qubit that nothing else acts on gives 0: it makes the qubit active only where another measurement
-    writes the same bit, so that this 0 could be seen, or where no other measurement is left at all.
+    The measurement of an otherwise idle qubit gives 0, which its classical bit holds from the start. Such a measurement
+    makes the qubit active in two cases only: another instruction writes the same bit, so that the 0 can matter; or the
+    program would have no measurement left.
     """
     acted: set[Any] = set()
     written: set[Any] = set()
@@ -149,7 +152,7 @@ def _active_qubits(circuit: QuantumCircuit) -> tuple[int, ...]:
 
 
 def _leaves_idle(instruction: CircuitInstruction) -> bool:
-    """Whether an instruction with such a name is indeed what the name says, and no gate that a user called so."""
+    """Whether the instruction is what its name in `IDLE_NAMES` says, and not a user's gate of the same name."""
     if instruction.is_standard_gate():
         return True
     if instruction.name.startswith("save_"):
@@ -159,14 +162,20 @@ def _leaves_idle(instruction: CircuitInstruction) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Scope:
-    """Where one circuit's bits live: program qubits (~i: idle qubit i), classical bits; and the scope around it."""
+    """The program's indices of one circuit's bits.
+
+    Attributes:
+        qubits: index of the program qubit; ~i for the circuit's idle qubit i.
+        clbits: index of the classical bit.
+        outer: scope of the circuit around this one.
+    """
 
     qubits: dict[Any, int]
     clbits: dict[Any, int]
     outer: _Scope | None = None
 
     def clbit(self, bit: Bit) -> int:
-        """Index of a classical bit, which the bodies of control flow may name as the circuit around them does."""
+        """The index of a classical bit; a block of control flow may use the bits of the circuit around it."""
         if bit in self.clbits or self.outer is None:
             return self.clbits[bit]
         return self.outer.clbit(bit)
@@ -176,30 +185,40 @@ class _Scope:
 class _Walker:
     """Appends the instructions of circuits to ``body``.
 
-    Standard gates gather as rows of `STANDARD`, with the program qubits and the data of each; they become operators
-    when something else comes.
+    Standard gates are collected as rows of `STANDARD`; they become operators when another instruction follows.
+
+    Attributes:
+        name: of the user's circuit.
+        active: the circuit's index of each program qubit.
+        body: the program so far.
+        variables: the slots of classical variables.
+        phase: the global phase of the whole circuit, as operators.
+        ops: the operators since the last boundary.
+        rows: collected standard gates, by their number in `TABLE`.
+        qubits: program qubits of all collected gates, one gate after the other.
+        values: data of all collected gates that have angles, one gate after the other.
     """
 
     name: str
     active: tuple[int, ...]
     body: list[Instruction]
     variables: Variables
-    phase: list[Op]  # of the whole circuit
-    ops: OpList = field(default_factory=OpList)  # operators since the last boundary
+    phase: list[Op]
+    ops: OpList = field(default_factory=OpList)
     rows: list[int] = field(default_factory=list)
     qubits: list[int] = field(default_factory=list)
     values: list[complex] = field(default_factory=list)
 
     def walk(self, circuit: QuantumCircuit, scope: _Scope) -> None:
-        """Every instruction of ``circuit``, its global phase not included."""
+        """Appends every instruction of ``circuit``, without its global phase."""
         rows, qubits, values, index, standard = self.rows, self.qubits, self.values, scope.qubits, STANDARD.get
-        reads: list[tuple[int, int]] = []  # (qubit, bit) of the measurements since anything else
-        for instruction in circuit._data:  # the list itself: its public view walks at half the speed
+        reads: list[tuple[int, int]] = []  # (qubit, bit) of measurements that are not appended yet
+        for instruction in circuit._data:  # the public `circuit.data` is a view that iterates at half the speed
             name = instruction.name
             row = standard(name)
             if row is None or not instruction.is_standard_gate():
-                kind = getattr(instruction.operation, "base_class", None) if name in IN_PASSING else None
-                if kind is Barrier:  # does nothing to an ideal state
+                kind = getattr(instruction.operation, "base_class", None) if name in BARRIER_OR_MEASURE else None
+                if kind is Barrier:  # a barrier does nothing to an ideal state
                     continue
                 if kind is QiskitMeasure:
                     reads.append((index[instruction.qubits[0]], scope.clbit(instruction.clbits[0])))
@@ -215,7 +234,7 @@ class _Walker:
                 try:
                     values.extend(build(*instruction.params))
                 except (TypeError, ValueError, OverflowError):
-                    values.extend(build(*numbers(instruction.params, self._site(instruction, scope))))
+                    values.extend(build(*numbers(instruction.params, self.site(instruction, scope))))
             rows.append(number)
             for qubit in instruction.qubits:
                 qubits.append(index[qubit])
@@ -223,32 +242,32 @@ class _Walker:
         self._gather(circuit, scope)
 
     def add(self, ops: Iterable[Op]) -> None:
-        """Operators after all that came before."""
+        """Appends operators."""
         for op in ops:
             self.ops.append(op)
 
     def close(self) -> None:
-        """Puts the operators gathered into the body: a boundary follows."""
+        """Moves the operators since the last boundary into the body; call it before the next boundary."""
         if self.ops:
             self.body.append(self.ops)
             self.ops = OpList()
 
     def _gather(self, circuit: QuantumCircuit, scope: _Scope) -> None:
-        """Makes operators of the rows, which stem from ``circuit``."""
+        """Turns the collected standard gates, which are from ``circuit``, into operators."""
         if not self.rows:
             return
         if not self.ops.native.extend_rows(TABLE, self.rows, self.qubits, self.values):
-            for instruction in circuit.data:  # some angle is not finite: the first one is named
+            for instruction in circuit.data:  # an angle is not finite: `numbers` raises an error that names the first
                 if instruction.name in STANDARD and instruction.is_standard_gate():
-                    numbers(instruction.params, self._site(instruction, scope))
+                    numbers(instruction.params, self.site(instruction, scope))
         self.rows.clear()
         self.qubits.clear()
         self.values.clear()
 
     def _measure(self, reads: list[tuple[int, int]], circuit: QuantumCircuit, scope: _Scope) -> None:
-        """Appends measurements in ``circuit``, together as long as their qubits differ, and empties ``reads``.
+        """Appends the measurements ``reads``, (qubit, bit) pairs in ``circuit``, and empties the list.
 
-        An idle qubit reads 0, which its bit holds: see `_active_qubits`.
+        Measurements of different qubits become one `Measure`. Idle qubits are left out: see `_active_qubits`.
         """
         if not reads:
             return
@@ -270,13 +289,13 @@ class _Walker:
             self.body.append(Measure(tuple(joined), tuple(joined.values())))
         reads.clear()
 
-    def _site(self, instruction: CircuitInstruction, scope: _Scope) -> Site:
-        """Where ``instruction`` stands, in the qubits of the user's circuit."""
+    def site(self, instruction: CircuitInstruction, scope: _Scope) -> Site:
+        """The place of ``instruction`` in the user's circuit, for messages."""
         program = [scope.qubits[qubit] for qubit in instruction.qubits]
         return Site(self.name, instruction.name, program, self.active)
 
     def _instruction(self, instruction: CircuitInstruction, scope: _Scope) -> None:
-        """Anything that is not one of Qiskit's standard gates in its plain form."""
+        """Appends an instruction that is not a row of `STANDARD`."""
         if instruction.name == "id" and instruction.is_standard_gate():
             return
         operation = instruction.operation
@@ -288,7 +307,7 @@ class _Walker:
             self.close()
             handler(self, instruction, scope)
         elif isinstance(operation, ControlFlowOp):
-            raise self._site(instruction, scope).error(
+            raise self.site(instruction, scope).error(
                 "this control flow is not known", "Use Qiskit's own if_else, switch, for, while and box"
             )
         elif instruction.name.startswith(("save_", "set_")):
@@ -300,7 +319,7 @@ class _Walker:
             self.nested(operation.definition, instruction, scope)
 
     def _gate(self, operation: Any, instruction: CircuitInstruction, scope: _Scope) -> None:
-        """Anything unitary."""
+        """Appends a unitary instruction."""
         qubits = tuple([scope.qubits[qubit] for qubit in instruction.qubits])
         if type(operation) is UnitaryGate and self.ops.append_unitary(operation.params[0], qubits, "unitary"):
             return
@@ -309,18 +328,18 @@ class _Walker:
             self.ops.append(op)
 
     def nested(self, circuit: QuantumCircuit, instruction: CircuitInstruction, scope: _Scope) -> None:
-        """A circuit inside the circuit: ``instruction``'s bits in order are the bits of ``circuit``."""
+        """Appends an inner circuit, whose bits in order are the bits of ``instruction``."""
         qubits = [scope.qubits[qubit] for qubit in instruction.qubits]
         clbits = [scope.clbit(bit) for bit in instruction.clbits]
         inner = _Scope(
             dict(zip(circuit.qubits, qubits, strict=True)), dict(zip(circuit.clbits, clbits, strict=True)), scope
         )
-        self.add(phase_ops(circuit.global_phase, self._site(instruction, scope)))
+        self.add(phase_ops(circuit.global_phase, self.site(instruction, scope)))
         self.walk(circuit, inner)
 
 
 def _skip(walker: _Walker, instruction: CircuitInstruction, scope: _Scope) -> None:
-    """A delay does nothing to an ideal state."""
+    """Appends nothing: a delay does nothing to an ideal state."""
 
 
 def _reset(walker: _Walker, instruction: CircuitInstruction, scope: _Scope) -> None:
@@ -328,7 +347,7 @@ def _reset(walker: _Walker, instruction: CircuitInstruction, scope: _Scope) -> N
 
 
 def _append_reset(walker: _Walker, qubits: Sequence[int]) -> None:
-    """Joins the reset before it where that is of other qubits."""
+    """Appends a reset, joined with a reset of other qubits that comes right before it."""
     last = walker.body[-1] if walker.body else None
     if isinstance(last, Reset) and not set(qubits) & set(last.qubits):
         walker.body[-1] = Reset((*last.qubits, *qubits))
@@ -337,8 +356,8 @@ def _append_reset(walker: _Walker, qubits: Sequence[int]) -> None:
 
 
 def _initialize(walker: _Walker, instruction: CircuitInstruction, scope: _Scope) -> None:
-    """A vector as it is; a label or a number as a reset and one-qubit gates, whatever the width."""
-    site = walker._site(instruction, scope)
+    """Appends an `Initialize` for a vector; for a label or an integer, a reset and one-qubit gates at any width."""
+    site = walker.site(instruction, scope)
     qubits = tuple([scope.qubits[qubit] for qubit in instruction.qubits])
     params = instruction.params
     if isinstance(params[0], str):
@@ -356,8 +375,8 @@ def _initialize(walker: _Walker, instruction: CircuitInstruction, scope: _Scope)
 
 
 def _save(walker: _Walker, instruction: CircuitInstruction, scope: _Scope) -> None:
-    """``save_…`` and ``set_…``, ours or Aer's; the qubits keep the order in which it lists them."""
-    site = walker._site(instruction, scope)
+    """Appends a ``save_...`` or ``set_...`` instruction, ours or Aer's; its qubits stay in the instruction's order."""
+    site = walker.site(instruction, scope)
     qubits = tuple(max(scope.qubits[qubit], -1) for qubit in instruction.qubits)
     if instruction.name.startswith("save_"):
         walker.body.append(save_of(instruction.operation, qubits, len(walker.active), site))
@@ -366,7 +385,7 @@ def _save(walker: _Walker, instruction: CircuitInstruction, scope: _Scope) -> No
 
 
 def _append_initialize(walker: _Walker, item: Initialize) -> None:
-    """One that writes all qubits loses the global phase, so that it is put behind it."""
+    """Appends an `Initialize`; behind one of all qubits, which overwrites the global phase, it appends the phase."""
     walker.body.append(item)
     if len(item.qubits) == len(walker.active):
         walker.add(walker.phase)

@@ -1,6 +1,6 @@
 """The backend's options: names, defaults, and a check of every value when it is set.
 
-In: names and values from a user. Out: a Qiskit `Options` that holds only values that mean something. It runs nothing.
+In: names and values from a user. Out: a Qiskit `Options` with allowed values only. It may not run anything.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from qsim_ozaki.errors import OptionError
 from qsim_ozaki.sampling import check_seed
 
 LABEL_LETTERS = "01+-rl"
-MAX_SHOTS = 1 << 53  # counts are exact as floating-point numbers too, as Qiskit's tools make them
+MAX_SHOTS = 1 << 53  # Qiskit's tools convert counts to floating point, which is exact up to this number
 DLPACK_CPU = 1  # kDLCPU in dlpack.h
-STATE_NORM_TOLERANCE = {8: 1e-5, 16: 1e-8}  # by bytes of an amplitude: room for the rounding of its own precision
+STATE_NORM_TOLERANCE = {8: 1e-5, 16: 1e-8}  # by bytes of an amplitude: above the rounding of its precision
 
 
 def _choice(*allowed: str) -> Callable[[str, object], object]:
@@ -36,7 +36,7 @@ def _choice(*allowed: str) -> Callable[[str, object], object]:
 
 def _integer(least: int) -> Callable[[str, object], object]:
     def check(name: str, value: object) -> object:
-        if type(value) is int and value >= least:  # a fiftieth of the time that the protocol below takes
+        if type(value) is int and value >= least:  # takes a fiftieth of the time of the general check below
             return value
         if isinstance(value, (bool, np.bool_)) or not isinstance(value, SupportsIndex) or value.__index__() < least:
             raise OptionError(f"{name}={value!r} is not allowed. Use an integer of at least {least}.")
@@ -81,7 +81,7 @@ def _check_inputs(name: str, value: object) -> object:
 
 
 def _check_initial_state(name: str, value: Any) -> object:
-    """None, a label, a basis state's index, or a vector of unit norm; a vector on the host is not copied."""
+    """Allows None, a label, a basis state's index, or a vector of unit norm; a vector on the host is not copied."""
     if value is None:
         return None
     if isinstance(value, str):
@@ -90,7 +90,7 @@ def _check_initial_state(name: str, value: Any) -> object:
                 f"{name}={value!r} is not a label. Use one letter of {LABEL_LETTERS} per qubit, qubit 0 last."
             )
         return value
-    array = hasattr(value, "__dlpack__") and getattr(value, "ndim", 0) > 0  # some arrays claim to be an index too
+    array = hasattr(value, "__dlpack__") and getattr(value, "ndim", 0) > 0  # some arrays are a SupportsIndex too
     if isinstance(value, SupportsIndex) and not array and not isinstance(value, (bool, np.bool_, np.ndarray)):
         return _integer(0)(name, value)
     try:
@@ -111,16 +111,17 @@ def _check_initial_state(name: str, value: Any) -> object:
 
 
 def host_array(value: Any) -> np.ndarray[Any, np.dtype[Any]]:
-    """``value`` as a NumPy array: a view of host memory, a copy of a device's (CuPy, or any other DLPack array).
+    """Converts ``value`` to a NumPy array: a view of host memory, a copy of device memory (CuPy or any DLPack array).
 
     Raises:
-        TypeError, ValueError: it is no array.
+        TypeError: ``value`` is not an array.
+        ValueError: ``value`` is not an array, or cannot be copied to the host.
     """
     if isinstance(value, np.ndarray) or not hasattr(value, "__dlpack_device__"):
         return np.asarray(value)
     if value.__dlpack_device__()[0] == DLPACK_CPU:
         return np.from_dlpack(value)
-    for method in ("get", "cpu"):  # CuPy's and PyTorch's; not every version of them copies when DLPack asks for it
+    for method in ("get", "cpu"):  # of CuPy and PyTorch; not every version of them copies by DLPack
         if hasattr(value, method):
             return host_array(getattr(value, method)())
     try:
@@ -146,14 +147,14 @@ OPTIONS: dict[str, tuple[object, Callable[[str, Any], object]]] = {
 
 
 def checked(values: Mapping[str, Any], arguments: Sequence[str] = ()) -> dict[str, Any]:
-    """``values``, each of them allowed.
+    """Checks ``values`` and returns them in their checked form.
 
     Args:
-        values: by name.
-        arguments: what else a caller may have meant by a name.
+        values: values by name of the option.
+        arguments: names of other arguments of the caller, which a message may suggest.
 
     Raises:
-        OptionError: a name is unknown, with the nearest one, or a value is not allowed.
+        OptionError: a name is unknown, or a value is not allowed; the message suggests the nearest name.
     """
     for name in values:
         if name not in OPTIONS:
@@ -164,10 +165,10 @@ def checked(values: Mapping[str, Any], arguments: Sequence[str] = ()) -> dict[st
 
 
 def check_run_arguments(executor: object, progress: object, timeout: object) -> None:
-    """Refuses what `OzakiBackend.run` could not use.
+    """Checks the arguments of `OzakiBackend.run` that are not options.
 
     Raises:
-        OptionError: with the value and what to use.
+        OptionError: an argument is not allowed; the message says what to use.
     """
     if executor is not None and not callable(getattr(executor, "submit", None)):
         raise OptionError(
@@ -183,10 +184,10 @@ def check_run_arguments(executor: object, progress: object, timeout: object) -> 
 
 
 class BackendOptions(Options):  # type: ignore[misc]
-    """Qiskit's options, checked whichever way they are set.
+    """Qiskit's options with a check of every value, in whatever way it is set.
 
     Args:
-        values: as in `OPTIONS`; the others take their defaults.
+        values: values by name, as in `OPTIONS`; options without a value have their defaults.
     """
 
     __slots__ = ()
@@ -196,7 +197,7 @@ class BackendOptions(Options):  # type: ignore[misc]
         super().__init__(**(defaults | checked(values)))
 
     def update_options(self, **fields: Any) -> None:
-        """Sets all of ``fields``, or none where one is not allowed."""
+        """Sets all of ``fields``, or none of them if one is not allowed."""
         super().update_options(**checked(fields))
 
     def __setattr__(self, key: str, value: Any) -> None:

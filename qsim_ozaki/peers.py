@@ -1,7 +1,7 @@
-"""Other CPU simulators, each driven the way that suits it best.
+"""Adapters for other CPU simulators (peers), each used in the way that suits it best.
 
-In: a circuit. Out: that simulator's own job, and from a job the final state in Qiskit's bit order. It times nothing.
-A peer's package is imported only when its adapter is made.
+In: a circuit. Out: the simulator's own job, and from a job the final state in Qiskit's bit order. It may not time
+anything, nor import a peer's package before its adapter is constructed.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ if TYPE_CHECKING:
     from qiskit import QuantumCircuit
 
 Vector: TypeAlias = NDArray[np.complexfloating[Any, Any]]
-Job: TypeAlias = Any  # whatever a simulator runs
+Job: TypeAlias = Any  # a circuit in a simulator's own form
 
 
 class UnsupportedError(Exception):
-    """A peer has no such gate; the message says which."""
+    """A peer lacks a gate; the message names it."""
 
 
 class Peer(Protocol):
-    """A simulator. ``convert`` is not part of what a benchmark times, ``run`` is, memory and hand-over included."""
+    """A simulator. A benchmark does not time ``convert``; it times ``run``, with allocation and hand-over."""
 
     def variants(self, circuit: QuantumCircuit) -> Sequence[str]:
-        """Ways to run ``circuit`` (widths of fusion) of which the fastest counts."""
+        """Returns names of ways to run ``circuit`` (widths of fusion), of which the fastest counts."""
 
     def convert(self, circuit: QuantumCircuit, variant: str) -> Job:
-        """``circuit`` in the simulator's own terms. Raises UnsupportedError."""
+        """Converts ``circuit`` to the simulator's own form; raises UnsupportedError if it lacks a gate."""
 
     def run(self, job: Job) -> Vector:
-        """The final state from |0...0>, in Qiskit's bit order."""
+        """Returns the final state from |0...0>, in Qiskit's bit order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +47,9 @@ class PeerRow:
 
     Attributes:
         packages: distributions that must be installed.
-        precisions: what it computes in.
-        create: makes its adapter from precision and number of threads.
-        environment: variables its process needs beside the number of threads.
+        precisions: precisions that the simulator has.
+        create: constructs the adapter from the precision and the number of threads.
+        environment: variables that its process needs beside the number of threads.
     """
 
     packages: tuple[str, ...]
@@ -58,7 +58,7 @@ class PeerRow:
     environment: Mapping[str, str] = field(default_factory=dict)
 
     def versions(self) -> dict[str, str] | None:
-        """Version of each package, None where one is not installed."""
+        """Returns the version of each package, None if one of them is not installed."""
         try:
             return {package: version(package) for package in self.packages}
         except PackageNotFoundError:
@@ -66,7 +66,7 @@ class PeerRow:
 
 
 def gates(circuit: QuantumCircuit) -> Iterator[tuple[str, list[Any], list[int], Any]]:
-    """(name, parameters, qubits, operation) of every gate of a flat circuit; X with two controls counts as ``mcx``."""
+    """Yields (name, parameters, qubits, operation) of every gate of a flat circuit; ``ccx`` becomes ``mcx``."""
     index = {bit: number for number, bit in enumerate(circuit.qubits)}
     for instruction in circuit.data:
         operation = instruction.operation
@@ -76,7 +76,7 @@ def gates(circuit: QuantumCircuit) -> Iterator[tuple[str, list[Any], list[int], 
 
 
 def mirrored(num_qubits: int, qubits: Sequence[int]) -> list[int]:
-    """The wires of big-endian simulators: qubit q is wire n - 1 - q, which makes the state's bit order Qiskit's."""
+    """Returns wires for big-endian simulators: with qubit q as wire n - 1 - q the state has Qiskit's bit order."""
     return [num_qubits - 1 - q for q in qubits]
 
 
@@ -89,17 +89,17 @@ class Aer:
         )
 
     def variants(self, circuit: QuantumCircuit) -> Sequence[str]:
-        """One: Aer chooses its fusion."""
+        """Returns one variant: Aer chooses its fusion."""
         return ("default",)
 
     def convert(self, circuit: QuantumCircuit, variant: str) -> Job:
-        """Transpiled without optimization, and with a saved state at the end."""
+        """Transpiles without optimization, and saves the state at the end."""
         out = import_module("qiskit").transpile(circuit, self.simulator, optimization_level=0)
         out.save_statevector()
         return out
 
     def run(self, job: Job) -> Vector:
-        """The saved state."""
+        """Returns the saved state."""
         result = self.simulator.run(job, shots=1).result()
         if not result.success:
             raise EngineError(f"qiskit-aer: {result.status}")
@@ -115,12 +115,12 @@ class Qulacs:
         self.optimizer = import_module("qulacs.circuit").QuantumCircuitOptimizer
 
     def variants(self, circuit: QuantumCircuit) -> Sequence[str]:
-        """Unfused, its light optimizer, and blocks of 2 to 4 qubits; dense blocks gain nothing from fusion."""
+        """Returns no fusion, the light optimizer, blocks of 2 to 4 qubits; dense blocks gain nothing from fusion."""
         small = all(instruction.operation.num_qubits < 5 or instruction.name == "mcx" for instruction in circuit.data)
         return ("none", "light", "opt2", "opt3", "opt4") if small else ("none", "light")
 
     def convert(self, circuit: QuantumCircuit, variant: str) -> Job:
-        """Gate by gate, then the optimizer; Qulacs turns the other way round."""
+        """Adds gate by gate, then optimizes; Qulacs' rotations have the opposite sign."""
         out = self.qulacs.QuantumCircuit(circuit.num_qubits)
         one = {"h": out.add_H_gate, "x": out.add_X_gate, "z": out.add_Z_gate, "cx": out.add_CNOT_gate}
         one |= {"cz": out.add_CZ_gate, "swap": out.add_SWAP_gate}
@@ -156,7 +156,7 @@ class Qulacs:
         return out
 
     def run(self, job: Job) -> Vector:
-        """A new state, updated."""
+        """Updates a new state and returns it."""
         state = self.qulacs.QuantumState(job.get_qubit_count())
         job.update_quantum_state(state)
         return np.asarray(state.get_vector())
@@ -172,11 +172,11 @@ class Lightning:
         self.dtype = np.complex64 if precision == "single" else np.complex128
 
     def variants(self, circuit: QuantumCircuit) -> Sequence[str]:
-        """One: it does not fuse."""
+        """Returns one variant: Lightning does not fuse."""
         return ("default",)
 
     def convert(self, circuit: QuantumCircuit, variant: str) -> Job:
-        """Width and PennyLane operations."""
+        """Returns the width and the PennyLane operations."""
         qml = self.pennylane
         known = {"h": qml.Hadamard, "x": qml.PauliX, "z": qml.PauliZ, "rx": qml.RX, "ry": qml.RY, "rz": qml.RZ}
         known |= {"u": qml.U3, "p": qml.PhaseShift, "cx": qml.CNOT, "cz": qml.CZ, "swap": qml.SWAP}
@@ -193,7 +193,7 @@ class Lightning:
         return circuit.num_qubits, out
 
     def run(self, job: Job) -> Vector:
-        """A new state, operations applied."""
+        """Applies the operations to a new state and returns it."""
         num_qubits, operations = job
         state = self.state(num_qubits, dtype=self.dtype)
         state.reset_state()
@@ -210,11 +210,11 @@ class Qsim:
         self.cirq, self.qsim, self.threads = import_module("cirq"), import_module("qsimcirq"), threads
 
     def variants(self, circuit: QuantumCircuit) -> Sequence[str]:
-        """Fused gates of at most 2, 3 or 4 qubits."""
+        """Returns fusion into gates of at most 2, 3 or 4 qubits."""
         return ("fuse2", "fuse3", "fuse4")
 
     def convert(self, circuit: QuantumCircuit, variant: str) -> Job:
-        """The simulator and the options of its C++ call, the translated circuit among them."""
+        """Returns the simulator and the options of its C++ call, which include the translated circuit."""
         line = self.cirq.LineQubit.range(circuit.num_qubits)
         operations = []
         for name, parameters, qubits, operation in gates(circuit):
@@ -248,7 +248,7 @@ class Qsim:
         raise UnsupportedError(f"{name} on {len(wires)} qubits")
 
     def run(self, job: Job) -> Vector:
-        """The full state of the C++ call."""
+        """Returns the full state from the C++ call."""
         simulator, options = job
         floats = simulator._sim_module.qsim_simulate_fullstate(options, 0)
         return np.asarray(floats.view(np.complex64))
@@ -264,12 +264,12 @@ class Qibojit:
         self.qibo.set_threads(threads)
 
     def variants(self, circuit: QuantumCircuit) -> Sequence[str]:
-        """Unfused, and blocks of 2 or 4 qubits; dense blocks gain nothing from fusion."""
+        """Returns no fusion, and blocks of 2 or 4 qubits; dense blocks gain nothing from fusion."""
         small = all(instruction.operation.num_qubits < 5 or instruction.name == "mcx" for instruction in circuit.data)
         return ("none", "fuse2", "fuse4") if small else ("none",)
 
     def convert(self, circuit: QuantumCircuit, variant: str) -> Job:
-        """A Qibo circuit, fused."""
+        """Returns a Qibo circuit, fused as ``variant`` says."""
         g = self.qibo.gates
         known = {"h": g.H, "x": g.X, "z": g.Z, "rx": g.RX, "ry": g.RY, "rz": g.RZ, "u": g.U3, "p": g.U1, "cx": g.CNOT}
         known |= {"cz": g.CZ, "swap": g.SWAP, "cp": g.CU1, "rzz": g.RZZ}
@@ -287,33 +287,33 @@ class Qibojit:
         return out if variant == "none" else out.fuse(max_qubits=int(variant.removeprefix("fuse")))
 
     def run(self, job: Job) -> Vector:
-        """The final state, computed anew."""
+        """Computes the final state anew and returns it."""
         job._final_state = None
         return np.asarray(job().state())
 
 
 class NumPyProduct:
-    """Qiskit's Statevector: NumPy's matrix product, the bar for circuits of dense blocks."""
+    """Qiskit's Statevector, a NumPy matrix product: the reference time for circuits of dense blocks."""
 
     def __init__(self, precision: str, threads: int) -> None:
         self.statevector = import_module("qiskit.quantum_info").Statevector
 
     def variants(self, circuit: QuantumCircuit) -> Sequence[str]:
-        """One."""
+        """Returns one variant."""
         return ("default",)
 
     def convert(self, circuit: QuantumCircuit, variant: str) -> Job:
-        """The circuit itself; it must be made of matrices on five qubits or more, for others it is hopeless."""
+        """Returns the circuit; it may only have matrices on five qubits or more, because others are far too slow."""
         if any(name != "unitary" or len(qubits) < 5 for name, _, qubits, _ in gates(circuit)):
             raise UnsupportedError("for dense blocks only")
         return circuit
 
     def run(self, job: Job) -> Vector:
-        """Evolved from |0...0>."""
+        """Evolves |0...0> and returns the state."""
         return np.asarray(self.statevector(job).data)
 
 
-# OpenMP threads of Kokkos pinned: its documentation's advice, and faster here
+# The OpenMP threads of Kokkos are pinned: its documentation advises this, and measured runs are faster.
 KOKKOS_ENVIRONMENT = {"OMP_PROC_BIND": "spread", "OMP_PLACES": "threads"}
 
 BOTH = ("double", "single")

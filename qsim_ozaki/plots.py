@@ -1,6 +1,6 @@
-"""Pictures of counts.
+"""Draws counts.
 
-In: counts. Out: a Matplotlib figure, in a file where asked. It opens no window and leaves pyplot alone.
+In: counts. Out: a Matplotlib figure, and a file if its name is given. It may not open a window nor use pyplot.
 """
 
 from __future__ import annotations
@@ -15,12 +15,15 @@ if TYPE_CHECKING:
 
 
 def plot_counts(counts: Mapping[str, int], file: str | None = None, *, top: int = 32) -> Figure:
-    """Bars of the ``top`` most frequent outcomes in order of their bits, the others as one bar.
+    """Draws a bar for each of the ``top`` most frequent outcomes, sorted by their bits, and one bar for the others.
 
     Args:
-        counts: outcome to count, as ``result.get_counts()``.
-        file: where the picture is written; its ending says in which format.
-        top: outcomes shown.
+        counts: maps an outcome to its count, as ``result.get_counts()`` does.
+        file: path of the picture, whose ending says the format; None for no file.
+        top: number of outcomes with a bar of their own.
+
+    Returns:
+        The figure.
 
     Raises:
         QsimError: Matplotlib is not installed, or there are no counts.

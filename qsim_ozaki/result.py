@@ -1,6 +1,6 @@
-"""Qiskit's `Result`, whose counts are written out faster, and only when they are asked for.
+"""Qiskit's `Result` with counts that are formatted faster, and only when they are read.
 
-In: what `Result` takes, or outcomes as numbers. Out: the same answers. It changes no number.
+In: the arguments of `Result`, or outcomes as numbers. Out: the same answers as Qiskit's. It may not change a number.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from qsim_ozaki.sampling import MAX_TABLE_BITS, Drawn
 
 
 class DrawnData(ExperimentResultData):  # type: ignore[misc]
-    """The data of a row whose counts and memory are written when they are first read.
+    """The data of a row; its counts and memory are formatted when they are first read.
 
     Args:
         drawn: the outcomes.
@@ -36,11 +36,11 @@ class DrawnData(ExperimentResultData):  # type: ignore[misc]
 
 
 class DrawnCounts(Counts):  # type: ignore[misc]
-    """`Counts` whose hexadecimal and integer forms are written when they are first read.
+    """`Counts` with hexadecimal and integer forms that are made when they are first read.
 
     Args:
         drawn: the outcomes.
-        header: of the row's result.
+        header: header of the row's result.
     """
 
     def __init__(self, drawn: Drawn, header: dict[str, Any]) -> None:
@@ -59,29 +59,30 @@ class DrawnCounts(Counts):  # type: ignore[misc]
 
 
 class OzakiResult(Result):  # type: ignore[misc]
-    """A `Result`; ``get_counts`` formats each value once instead of once for every register and step."""
+    """A `Result` with a faster ``get_counts``, which formats each value once, not once for every register and step."""
 
     def get_counts(self, experiment: Any = None) -> Any:
-        """As `Result.get_counts`: one `Counts`, or a list of them where the job had several rows.
+        """Returns the counts as `Result.get_counts` does: one `Counts`, or a list of them if the job had several rows.
 
         Args:
-            experiment: number, name or circuit; None for all.
+            experiment: number, name or circuit of a row; None for all rows.
         """
         keys = range(len(self.results)) if experiment is None else [experiment]
-        found = []
+        counts = []
         for key in keys:
-            each = self._get_experiment(key)
-            known = "counts" in each.data._data_attributes and {"creg_sizes", "memory_slots"} <= each.header.keys()
+            row = self._get_experiment(key)
+            known = "counts" in row.data._data_attributes and {"creg_sizes", "memory_slots"} <= row.header.keys()
             if known:
-                found.append(counts_of(each))
+                counts.append(counts_of(row))
             else:
-                found.append(super().get_counts(key))
-        return found[0] if len(found) == 1 else found
+                counts.append(super().get_counts(key))
+        return counts[0] if len(counts) == 1 else counts
 
 
 def counts_of(result: ExperimentResult) -> Counts:
-    """The `Counts` of one row that this package made and that has counts."""
-    if isinstance(result.data, DrawnData) and "counts" not in result.data.__dict__:  # where they may have been changed
+    """Returns the `Counts` of one row of this package that has counts."""
+    # Counts in `__dict__` were read before, and the user may have changed them.
+    if isinstance(result.data, DrawnData) and "counts" not in result.data.__dict__:
         return DrawnCounts(result.data.drawn, result.header)
     return _formatted(result.data.counts, result.header)
 
@@ -92,7 +93,7 @@ def _all_bit_strings(width: int) -> list[str]:
 
 
 def _bit_strings(width: int, values: list[int]) -> list[str]:
-    """Each value in ``width`` digits."""
+    """Formats each value with ``width`` bits."""
     if width > MAX_TABLE_BITS:
         return [format(value, f"0{width}b") for value in values]
     table = _all_bit_strings(width)
@@ -100,9 +101,9 @@ def _bit_strings(width: int, values: list[int]) -> list[str]:
 
 
 def _formatted(counts: dict[str, Any], header: dict[str, Any]) -> Counts:
-    """The `Counts` that Qiskit makes of hexadecimal keys."""
+    """Returns the `Counts` that Qiskit makes from hexadecimal keys."""
     slots, sizes = header["memory_slots"], header["creg_sizes"]
-    made = Counts({}, time_taken=header.get("time_taken"), creg_sizes=sizes, memory_slots=slots)
+    formatted = Counts({}, time_taken=header.get("time_taken"), creg_sizes=sizes, memory_slots=slots)
     values = [int(key, 16) for key in counts]
     bits = _bit_strings(slots, values)
     if len(sizes) > 1:
@@ -111,7 +112,7 @@ def _formatted(counts: dict[str, Any], header: dict[str, Any]) -> Counts:
             ends.append(slice(start, start + size))
             start += size
         bits = [" ".join([value[end] for end in ends]) for value in bits]
-    made.hex_raw = dict(counts)
-    made.int_raw = dict(zip(values, counts.values(), strict=True))
-    made.update(zip(bits, counts.values(), strict=True))
-    return made
+    formatted.hex_raw = dict(counts)
+    formatted.int_raw = dict(zip(values, counts.values(), strict=True))
+    formatted.update(zip(bits, counts.values(), strict=True))
+    return formatted

@@ -1,6 +1,6 @@
-"""Save and set instructions, ours and Aer's, known by their names.
+"""Lowers save and set instructions, ours and Aer's, which are recognised by their names.
 
-In: an instruction and the program qubits it names. Out: a `Save` or an `Initialize`. It reads no state.
+In: an instruction and its program qubits. Out: a `Save` or an `Initialize`. It may not read a state.
 """
 
 from __future__ import annotations
@@ -16,27 +16,27 @@ from qsim_ozaki.instructions import FORMS, SAVES
 from qsim_ozaki.program import Initialize, Save
 from qsim_ozaki.site import Site
 
-VECTOR_NORM_TOLERANCE = 1e-8  # of an initial vector; Qiskit's own tolerance for matrices
+VECTOR_NORM_TOLERANCE = 1e-8  # of an initial vector's norm; Qiskit has the same tolerance for matrices
 
 
 def save_of(operation: Operation, qubits: tuple[int, ...], num_active: int, site: Site) -> Save:
-    """What ``operation`` saves.
+    """Lowers a save instruction.
 
     Args:
-        operation: its name begins with ``save_``.
-        qubits: program qubits that it names, -1 for idle ones.
-        num_active: qubits of the program.
+        operation: an instruction whose name begins with ``save_``.
+        qubits: its program qubits, -1 for idle ones.
+        num_active: number of qubits of the program.
         site: for messages.
 
     Raises:
-        LoweringError: it is not known, or does not suit its qubits.
+        LoweringError: the instruction is not known, or its parameters do not suit its qubits.
     """
     if operation.name not in SAVES:
         raise site.error("a state-vector simulator saves no such thing", f"Use one of {', '.join(SAVES)}")
     what = SAVES[operation.name]
     form, params = _form(operation, site)
     label = getattr(operation, "_label", None) or getattr(operation, "label", None) or what
-    label = "statevector" if label == "_method_" else label  # Aer's save_state without a label
+    label = "statevector" if label == "_method_" else label  # Aer's label of save_state by default
     details: tuple[Any, ...] = ()
     if what.startswith("expectation"):
         details = _terms(params, len(qubits), site)
@@ -49,7 +49,10 @@ def save_of(operation: Operation, qubits: tuple[int, ...], num_active: int, site
 
 
 def _form(operation: Operation, site: Site) -> tuple[str, Sequence[Any]]:
-    """The form of the result and the other parameters: Aer keeps the form in an attribute, ours is the first one."""
+    """Returns the form of the result and the other parameters.
+
+    Aer keeps the form in an attribute; in our instructions it is the first parameter.
+    """
     params = list(operation.params)
     form = getattr(operation, "_subtype", None)
     if form is None:
@@ -61,7 +64,14 @@ def _form(operation: Operation, site: Site) -> tuple[str, Sequence[Any]]:
 
 
 def _terms(params: Sequence[Any], num_qubits: int, site: Site) -> tuple[tuple[str, float], ...]:
-    """(Pauli label, factor) from a flat list, or from Aer's (label, (factor, factor in the square))."""
+    """Returns (Pauli label, factor) of each term.
+
+    Args:
+        params: our flat list of labels and factors in turn, or Aer's list of
+            (label, (factor, factor of the squared observable)).
+        num_qubits: of the observable.
+        site: for messages.
+    """
     if params and isinstance(params[0], str):
         pairs = list(zip(params[::2], params[1::2], strict=True))
     else:
@@ -82,10 +92,10 @@ def _indices(params: Sequence[Any], num_qubits: int, site: Site) -> tuple[int, .
 
 
 def set_of(operation: Operation, qubits: tuple[int, ...], num_active: int, site: Site) -> Initialize:
-    """The state that ``operation``, whose name begins with ``set_``, puts in the place of what was there.
+    """Lowers an instruction whose name begins with ``set_``: it replaces the state.
 
     Raises:
-        LoweringError: it is not known, does not name all qubits, or its vector is not a state.
+        LoweringError: the instruction is not known or is not on all qubits, or its vector is not a state.
     """
     if operation.name != "set_statevector":
         raise site.error("a state-vector simulator sets no such thing", "Use set_statevector")
@@ -97,7 +107,11 @@ def set_of(operation: Operation, qubits: tuple[int, ...], num_active: int, site:
 
 
 def unit_vector(values: ArrayLike, num_qubits: int, site: Site) -> Any:
-    """Complex128 ``(2**num_qubits,)`` of unit norm, checked."""
+    """Returns ``values`` as a read-only complex128 vector ``(2**num_qubits,)``.
+
+    Raises:
+        LoweringError: the vector has a wrong length, is not finite or is not of unit norm.
+    """
     vector = np.array(values, complex)
     if vector.shape != (1 << num_qubits,):
         raise site.error(

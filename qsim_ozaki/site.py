@@ -1,6 +1,6 @@
-"""Where an instruction stands in the user's circuit, and its angles as checked floats.
+"""The place of an instruction in the user's circuit, and its angles as checked floats.
 
-In: names, qubits, Qiskit's parameters. Out: floats, or errors that name the place. It knows no gate.
+In: names, qubits, Qiskit's parameters. Out: floats, or errors that name the place. It may not depend on the gate.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ Qubits: TypeAlias = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """Where in the user's circuit an instruction stands, for messages.
+    """The place of an instruction in the user's circuit, for messages.
 
     Attributes:
-        circuit: its name.
+        circuit: the circuit's name.
         gate: the instruction's name.
-        program_qubits: where it acts; ~i is the circuit's idle qubit i.
-        active: the circuit's index of each program qubit; None: the same.
+        program_qubits: the instruction's qubits in the program; ~i is the circuit's idle qubit i.
+        active: the circuit's index of each program qubit; None if both indices are the same.
     """
 
     circuit: str
@@ -35,12 +35,12 @@ class Site:
 
     @property
     def qubits(self) -> Qubits:
-        """Where it acts, in the circuit's indices."""
+        """The instruction's qubits in the circuit."""
         active = self.active
         return tuple([~q if q < 0 else q if active is None else active[q] for q in self.program_qubits])
 
     def error(self, problem: str, remedy: str) -> LoweringError:
-        """A `LoweringError` that names gate, qubits, circuit, problem and remedy."""
+        """Returns a `LoweringError` that names gate, qubits, circuit, problem and remedy."""
         where = f"qubit {self.qubits[0]}" if len(self.qubits) == 1 else f"qubits {list(self.qubits)}"
         return LoweringError(
             f"qsim_ozaki cannot run {self.gate!r} on {where} of circuit {self.circuit!r}: {problem}. {remedy}."
@@ -48,10 +48,10 @@ class Site:
 
 
 def numbers(params: Iterable[Any], site: Site) -> tuple[float, ...]:
-    """The angles ``params`` as floats.
+    """Converts the angles ``params``, in radians, to floats.
 
     Raises:
-        LoweringError: one is unbound, complex, NaN or infinite.
+        LoweringError: an angle is unbound, complex, NaN or infinite.
     """
     values = []
     for param in params:

@@ -1,7 +1,7 @@
-"""Slots: places in a program for gates whose angles come later.
+"""Slots: placeholders in a program for gates whose angles come later.
 
-In: a gate of the table with parametric angles. Out: a `SlotGate` for Qiskit's circuits, its operator for programs. It
-evaluates no angle.
+In: a gate of the table with parametric angles. Out: a `SlotGate` for Qiskit's circuits, and its operator for programs.
+It may not evaluate an angle.
 """
 
 from __future__ import annotations
@@ -15,13 +15,15 @@ from qsim_ozaki.ops import Kind, Op
 
 
 class SlotGate(Operation):  # type: ignore[misc]
-    """Stands in a circuit for a gate of the table with parametric angles; not a `Gate`, which costs ten times as much.
+    """A placeholder in a circuit for a gate with parametric angles.
+
+    It is not a Qiskit `Gate`, because making one takes ten times as long.
 
     Args:
-        offset: of its first number in a row of numbers.
-        gate: its name in the gate table.
-        num_qubits: controls and targets; there may be more controls than the table's gate has.
-        ctrl_state: as Qiskit's, None for all ones.
+        offset: place of the gate's first number in a row of numbers.
+        gate: the gate's name in the gate table.
+        num_qubits: number of controls and targets; it may have more controls than the table's gate.
+        ctrl_state: as in Qiskit; None for all ones.
     """
 
     __slots__ = ("gate", "name", "num_clbits", "num_qubits", "offset", "slot_ctrl_state")
@@ -35,7 +37,7 @@ class SlotGate(Operation):  # type: ignore[misc]
         self.slot_ctrl_state = ctrl_state
 
     def op(self, qubits: tuple[int, ...]) -> Op:
-        """The operator on ``qubits`` (controls first); its data says where in a row its numbers lie."""
+        """Returns the operator on ``qubits`` (controls first); its first entry is the offset in a row of numbers."""
         row = GATES[self.gate]
         count = len(qubits) - row.num_targets
         side = 1 << row.num_targets

@@ -1,4 +1,4 @@
-"""Circuits by the names people type: an OpenQASM 2 or 3 file, or ``family:num_qubits``.
+"""Loads the circuit that a command-line argument names: an OpenQASM 2 or 3 file, a QPY file, or ``family:num_qubits``.
 
 In: a text. Out: a `QuantumCircuit`. It may not run or change a circuit.
 """
@@ -20,13 +20,13 @@ _VERSION_3 = re.compile(r"\s*OPENQASM\s+3")
 
 
 def load_circuit(text: str) -> QuantumCircuit:
-    """The circuit called ``text``.
+    """Loads the circuit that ``text`` names.
 
     Args:
         text: path of an OpenQASM or QPY file, or a family of `qsim_ozaki.circuits` and a width, as in ``qft:28``.
 
     Raises:
-        QsimError: no such file or family, or the file is not OpenQASM that Qiskit's importers take.
+        QsimError: there is no such file or family, or Qiskit cannot read the file.
     """
     path = Path(text)
     family = _FAMILY.fullmatch(text)
@@ -53,7 +53,7 @@ def load_circuit(text: str) -> QuantumCircuit:
 
 
 def has_measurement(circuit: QuantumCircuit) -> bool:
-    """Whether ``circuit`` measures anywhere, control flow included."""
+    """Whether ``circuit`` has a measurement, inside control flow too."""
     for instruction in circuit.data:
         blocks = getattr(instruction.operation, "blocks", ())
         if instruction.operation.name == "measure" or any(has_measurement(block) for block in blocks):
@@ -62,7 +62,7 @@ def has_measurement(circuit: QuantumCircuit) -> bool:
 
 
 def _import_qpy(path: Path) -> QuantumCircuit:
-    """The one circuit of a QPY file, which may have free parameters."""
+    """Loads the only circuit of a QPY file; it may have free parameters."""
     from qiskit import qpy
     from qiskit.exceptions import QiskitError
 
@@ -77,7 +77,7 @@ def _import_qpy(path: Path) -> QuantumCircuit:
 
 
 def _import_qasm2(path: Path) -> QuantumCircuit:
-    """Qiskit's OpenQASM 2 importer, with the gates that its qelib1.inc once had (u0, rxx, ...)."""
+    """Loads a file by Qiskit's OpenQASM 2 importer, with the gates that its qelib1.inc once had (u0, rxx, ...)."""
     from qiskit import qasm2
 
     try:
@@ -87,7 +87,7 @@ def _import_qasm2(path: Path) -> QuantumCircuit:
 
 
 def _import_qasm3(path: Path, program: str) -> QuantumCircuit:
-    """Qiskit's OpenQASM 3 importer."""
+    """Loads a program by Qiskit's OpenQASM 3 importer."""
     from qiskit import qasm3
     from qiskit.exceptions import QiskitError
 
@@ -98,5 +98,5 @@ def _import_qasm3(path: Path, program: str) -> QuantumCircuit:
 
 
 def _one_line(error: Exception) -> str:
-    """The message of ``error`` without line ends and without the quotes that QiskitError adds."""
+    """Returns the message of ``error`` without line ends and without the quotes that QiskitError adds."""
     return " ".join(str(error).split()).strip("\"'")

@@ -15,7 +15,7 @@ from qiskit.quantum_info import Statevector
 from rich.console import Console
 
 from qsim_ozaki import bench_report, cli
-from qsim_ozaki.bench import FAMILIES, BenchOptions, measure
+from qsim_ozaki.bench import FAMILIES, BenchOptions, measure_circuits
 from qsim_ozaki.bench_process import Process
 from qsim_ozaki.bench_record import OURS, Model, Report, Row, Timing
 from qsim_ozaki.bench_worker import Ours, TimedEngine, Worker, difference
@@ -34,7 +34,7 @@ def report():
     """One real run, small."""
     options = BenchOptions(families=("qft", "dense5"), qubits=(6,), peers=("aer", "numpy"), repeats=2, threads=1)
     seen = []
-    found = measure(options, seen.append)
+    found = measure_circuits(options, seen.append)
     assert [len(each.rows) for each in seen] == [1, 2]
     return found
 
@@ -93,7 +93,7 @@ def test_report_has_the_repeats_and_the_model(report):
 
 def test_json_has_its_schema(report, tmp_path):
     file = tmp_path / "out.json"
-    bench_report.write(report, str(file), None, None)
+    bench_report.write_report(report, str(file), None, None)
     read = json.loads(file.read_text())
     assert read["schema"] == 2
     assert set(read) == {"schema", "date", "hardware", "threads", "repeats", "seed", "ceilings", "versions"} | {
@@ -123,7 +123,7 @@ def test_tables_say_what_was_measured(made_up):
     header, rows = bench_report.every_time(made_up)
     assert header == ("family", "qubits", OURS, "aer", "qulacs", "lightning.qubit", "numpy")
     assert rows == [("qft", "22", "11 ±9 %", "44*", "1* WRONG", "-", "-")]
-    text = bench_report.markdown(made_up)
+    text = bench_report.report_markdown(made_up)
     assert "| qft | 22 | double | 11 ±9 % | 44* aer | 4.0 | 1e-15 |" in text
     assert "a processor, 2 cores, 16 GiB free, 2 threads" in text
     assert "in-place pass 20.0 GB/s, FMA 40 Gflop/s double and 80 single" in text
@@ -131,7 +131,7 @@ def test_tables_say_what_was_measured(made_up):
 
 def test_terminal_shows_tables_and_notes(made_up):
     out = StringIO()
-    bench_report.show(made_up, Console(file=out, width=140))
+    bench_report.show_report(made_up, Console(file=out, width=140))
     text = out.getvalue()
     assert re.search(r"qft +│ +22 │ double +│ +11 ±9 % │ +44\* aer │ +4.0 │ 1e-15", text)
     assert "qft 22: lightning.qubit (double): left out: 9.0 times the best peer at 20 qubits" in text
@@ -142,13 +142,13 @@ def test_terminal_shows_tables_and_notes(made_up):
 def test_plot_is_a_picture(made_up, tmp_path):
     pytest.importorskip("matplotlib")
     file = tmp_path / "times.png"
-    bench_report.write(made_up, None, None, str(file))
+    bench_report.write_report(made_up, None, None, str(file))
     assert file.read_bytes().startswith(b"\x89PNG")
 
 
 def test_files_that_cannot_be_written_are_an_error(made_up, tmp_path):
     with pytest.raises(QsimError, match="cannot write"):
-        bench_report.write(made_up, str(tmp_path / "no" / "out.json"), None, None)
+        bench_report.write_report(made_up, str(tmp_path / "no" / "out.json"), None, None)
 
 
 def test_command_line(capsys, tmp_path):
@@ -168,12 +168,12 @@ def test_command_line(capsys, tmp_path):
 def test_a_report_is_read_back_as_it_was(report, made_up, tmp_path):
     for each in (report, made_up):
         file = tmp_path / "out.json"
-        bench_report.write(each, str(file), None, None)
-        assert bench_report.read(str(file)) == each
+        bench_report.write_report(each, str(file), None, None)
+        assert bench_report.read_report(str(file)) == each
 
 
 def test_recorded_times_are_shown_without_a_run(capsys, tmp_path, monkeypatch):
-    monkeypatch.setattr("qsim_ozaki.bench.measure", None)
+    monkeypatch.setattr("qsim_ozaki.bench.measure_circuits", None)
     root = Path(__file__).parents[1]
     records = root / "benchmarks" / "records"
     out = {kind: tmp_path / kind for kind in ("json", "markdown")}
@@ -191,7 +191,7 @@ def test_recorded_times_are_shown_without_a_run(capsys, tmp_path, monkeypatch):
         ("{}", "is not what qsim-ozaki bench --json writes: KeyError"),
         ("[1]", "is not what qsim-ozaki bench --json writes: TypeError"),
         ("x", "is not what qsim-ozaki bench --json writes: JSONDecodeError"),
-        ('{"schema": 7}', "schema 7, not 1"),
+        ('{"schema": 7}', "schema 7, not 2"),
         (None, "No such file"),
     ],
 )
@@ -221,7 +221,7 @@ def test_what_is_no_record_is_one_line(capsys, tmp_path, text, message):
 )
 def test_options_are_checked(options, message):
     with pytest.raises(OptionError, match=message):
-        measure(options)
+        measure_circuits(options)
 
 
 def test_families_are_circuit_families():

@@ -10,7 +10,7 @@ import reference
 from random_ops import random_op, random_unitary
 
 from qsim_ozaki import bench_report, cli
-from qsim_ozaki.bench_cuda import BLOCKS, FAMILIES, CudaBench, CudaBenchOptions, groups, measure
+from qsim_ozaki.bench_cuda import BLOCKS, FAMILIES, CudaBench, CudaBenchOptions, groups, measure_gpu
 from qsim_ozaki.bench_cuda_row import Group, RowStates, RowTimer, RowWork, lowered
 from qsim_ozaki.bench_custatevec import FORMS, FUSIONS, ExState, Library, Updater, gates
 from qsim_ozaki.bench_gpu import distance
@@ -42,7 +42,7 @@ def found():
     with pytest.MonkeyPatch.context() as patch:
         fake_gpu.install(patch, ex=fake_gpu.Ex())
         seen = []
-        return measure(few(precisions=("double", "single")), seen.append), seen
+        return measure_gpu(few(precisions=("double", "single")), seen.append), seen
 
 
 def test_every_row_has_both_sides_and_their_distance(found):
@@ -101,7 +101,7 @@ def test_the_peer_has_every_form_and_fusion_tried():
     with pytest.MonkeyPatch.context() as patch:
         ex = fake_gpu.Ex()
         fake_gpu.install(patch, ex=ex)
-        report = measure(few(families=("qft",), qubits=(6,)))
+        report = measure_gpu(few(families=("qft",), qubits=(6,)))
     assert ex.fusions[: len(FORMS) * len(FUSIONS)] == len(FORMS) * list(FUSIONS)
     variant = entry(report, "qft", "custatevec").variant
     assert re.fullmatch(r"fusion (default|4|5|6), (structured|matrices)", variant)
@@ -124,7 +124,7 @@ def test_a_wrong_state_is_a_disagreement_and_exit_code_2(capsys, monkeypatch, tm
 
 def test_without_the_library_ours_stands_alone(monkeypatch):
     fake_gpu.install(monkeypatch)
-    report = measure(few())
+    report = measure_gpu(few())
     for row in report.rows:
         ours, theirs = row.timings
         assert ours.seconds
@@ -139,11 +139,11 @@ def test_without_the_library_ours_stands_alone(monkeypatch):
 def test_what_does_not_fit_says_how_much_it_needs(monkeypatch):
     state = 16 << 9
     fake_gpu.install(monkeypatch, fake_gpu.Engine(free_bytes=2 * state + state // 2), fake_gpu.Ex())
-    alone = measure(few(families=("qft",)))
+    alone = measure_gpu(few(families=("qft",)))
     assert entry(alone, "qft").seconds
     assert re.search(r"its state and ours need 1.53e-05 GiB; NVIDIA H200 has", entry(alone, "qft", "custatevec").note)
     fake_gpu.install(monkeypatch, fake_gpu.Engine(free_bytes=state), fake_gpu.Ex())
-    (row,) = measure(few(families=("qft",))).rows
+    (row,) = measure_gpu(few(families=("qft",))).rows
     assert row.timings[0].note == "left out: a state needs 7.63e-06 GiB; NVIDIA H200 has 0 GiB for it"
 
 
@@ -151,7 +151,7 @@ def test_wide_circuits_are_run_from_zero_too(monkeypatch):
     """As users run them: the planner knows where the state is 0."""
     fake_gpu.install(monkeypatch, ex=fake_gpu.Ex())
     monkeypatch.setattr("qsim_ozaki.bench_cuda.FROM_ZERO_QUBITS", 9)
-    report = measure(few(families=("qft", "trotter_ising"), qubits=(9, 8)))
+    report = measure_gpu(few(families=("qft", "trotter_ising"), qubits=(9, 8)))
     names = [(row.family, row.num_qubits) for row in report.rows]
     wide = ("qft", "qft from zero", "trotter_ising", "trotter_ising from zero")
     assert names == [*((name, 9) for name in wide), ("qft", 8), ("trotter_ising", 8)]
@@ -162,7 +162,7 @@ def test_time_that_is_over_leaves_rows_out(monkeypatch):
     fake_gpu.install(monkeypatch, ex=fake_gpu.Ex())
     clock = iter([0.0, *[1.0] * 6, *[100.0] * 1000])
     monkeypatch.setattr("qsim_ozaki.bench_cuda.time.monotonic", lambda: next(clock))
-    report = measure(few(families=("hadamard", "qft"), qubits=(5, 6), seconds=50))
+    report = measure_gpu(few(families=("hadamard", "qft"), qubits=(5, 6), seconds=50))
     timed = [(row.family, row.num_qubits) for row in report.rows if row.timings[0].seconds]
     assert timed == [("hadamard", 5), ("hadamard from zero", 5)]
     assert len(report.rows) == 6
@@ -173,12 +173,12 @@ def test_time_that_is_over_leaves_rows_out(monkeypatch):
 def test_a_row_that_fails_does_not_lose_the_others(monkeypatch):
     engine = fake_gpu.install(monkeypatch, ex=fake_gpu.Ex())
     engine.failing = Prepare
-    report = measure(few(families=("hadamard",)))
+    report = measure_gpu(few(families=("hadamard",)))
     assert [row.family for row in report.failures] == ["hadamard from zero"]
     assert entry(report, "hadamard from zero").note == "failed: EngineError: it was to fail"
     assert entry(report, "hadamard").seconds
     engine.failing = HadamardPass
-    assert [row.family for row in measure(few(families=("hadamard",))).failures] == ["hadamard"]
+    assert [row.family for row in measure_gpu(few(families=("hadamard",))).failures] == ["hadamard"]
 
 
 def test_an_interrupt_keeps_the_rows_so_far(monkeypatch):
@@ -188,7 +188,7 @@ def test_an_interrupt_keeps_the_rows_so_far(monkeypatch):
         if len(report.rows) == 2:
             raise KeyboardInterrupt
 
-    assert len(measure(few(), stop).rows) == 2
+    assert len(measure_gpu(few(), stop).rows) == 2
 
 
 def test_tables_have_the_columns_of_a_gpu(found, tmp_path):
@@ -197,14 +197,14 @@ def test_tables_have_the_columns_of_a_gpu(found, tmp_path):
     assert header[-4:] == ("measured", "other's", "host", "first run, ms")
     assert all(len(row) == len(header) for row in rows)
     assert re.fullmatch(r"[\d.]+", rows[0][-4])
-    assert bench_report.caption(report).startswith("NVIDIA H200, ")
-    assert "cores" not in bench_report.caption(report)
-    text = bench_report.markdown(report)
+    assert bench_report.report_caption(report).startswith("NVIDIA H200, ")
+    assert "cores" not in bench_report.report_caption(report)
+    text = bench_report.report_markdown(report)
     assert text.startswith("# State-vector simulators on a GPU")
     assert text.count("| block 7 spread | 9 |") == 5  # two summaries, two models, one of every simulator
     file = tmp_path / "out.json"
-    bench_report.write(report, str(file), None, None)
-    assert bench_report.read(str(file)) == report
+    bench_report.write_report(report, str(file), None, None)
+    assert bench_report.read_report(str(file)) == report
 
 
 def test_the_order_is_that_of_importance():
@@ -227,7 +227,7 @@ def test_the_order_is_that_of_importance():
 )
 def test_options_are_checked(options, message):
     with pytest.raises(OptionError, match=message):
-        measure(options)
+        measure_gpu(options)
 
 
 @pytest.mark.parametrize(

@@ -123,7 +123,7 @@ def test_conclusions_name_the_fastest_whole_variant_and_why(made_up):
 def test_the_report_as_table_markdown_json_and_plot(made_up, tmp_path):
     pytest.importorskip("matplotlib")
     files = [str(tmp_path / name) for name in ("e.json", "e.md", "e.png")]
-    experiment_report.write(made_up, *files)
+    experiment_report.write_experiment(made_up, *files)
     record = json.loads((tmp_path / "e.json").read_text())
     assert [each["least_seconds"] for each in record["lines"]] == pytest.approx([5e-4, 1e-4, 1e-5, 3e-4, 2e-4, None])
     assert [each["median_seconds"] for each in record["lines"]][:2] == pytest.approx([5.5e-4, 1.2e-4])
@@ -134,7 +134,7 @@ def test_the_report_as_table_markdown_json_and_plot(made_up, tmp_path):
     assert "Written by `qsim-ozaki bench gemm`. a processor, 2 threads; 2026-11-30 01:00" in text
     assert (tmp_path / "e.png").read_bytes().startswith(b"\x89PNG")
     out = StringIO()
-    experiment_report.show(made_up, Console(file=out))
+    experiment_report.show_experiment(made_up, Console(file=out))
     assert re.search(r"fast +│ double +│ +100 │ +\+20 %", out.getvalue())
     assert made_up.conclusions()[1][:30] in out.getvalue()
 
