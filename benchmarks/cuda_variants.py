@@ -81,11 +81,13 @@ def active(variant):
 
     with tempfile.TemporaryDirectory() as folder:
         if variant.patches:
-            for header in jit.SOURCES.glob("*.cu*"):
+            for header in jit.SOURCES.rglob("*.cu*"):
                 text = header.read_text()
                 for old, new in variant.patches:
                     text = text.replace(old, new)
-                (Path(folder) / header.name).write_text(text)
+                target = Path(folder) / header.relative_to(jit.SOURCES)
+                target.parent.mkdir(exist_ok=True)
+                target.write_text(text)
             put(jit, "SOURCES", Path(folder))
         for owner, name, value in variant.names:
             put(owner, name, value)

@@ -28,8 +28,8 @@ def kernel_source(
         lines: statements, the last of which defines ``to``, the thread's offset at the store.
     """
     out = [f"#define QSIM_{name} {value}" for name, value in sizes.items()]
-    out += ['#include "tile_pairs.cuh"'] * any(line.startswith("pair_block") for line in lines)
-    out += ['#include "tile_straight.cuh"', "", "struct Body {", *(f"    {layout}" for layout in layouts)]
+    out += ['#include "tile/pairs.cuh"'] * any(line.startswith("pair_block") for line in lines)
+    out += ['#include "tile/straight.cuh"', "", "struct Body {", *(f"    {layout}" for layout in layouts)]
     out += ["    using In = LayoutIn;", "    using First = Layout0;"]
     out += [f"    static constexpr {name} = {value};" for name, value in numbers.items()]
     out += [f"    {RUN} {{"]

@@ -43,7 +43,7 @@ def test_a_float_reduces_every_integer_to_its_balanced_residue(rng, scheme):
 
 
 def test_a_float_reduces_every_short_sum_to_its_balanced_residue(scheme):
-    assert f"kShortDepth = {cuda_ozaki_tables.SHORT_DEPTH};" in (jit.SOURCES / "ozaki.cuh").read_text()
+    assert f"kShortDepth = {cuda_ozaki_tables.SHORT_DEPTH};" in (jit.SOURCES / "ozaki" / "ozaki.cuh").read_text()
     for m, row in zip(MODULI, scheme["moduli"], strict=True):
         largest = cuda_ozaki_tables.SHORT_DEPTH * (m // 2) ** 2
         bias = int(row["short_bias"]) - 0x4B000000 + 2**23
