@@ -21,7 +21,7 @@ from pathlib import Path
 
 import numpy as np
 
-from qsim_ozaki import _cpu, cuda, cuda_calibrate, cuda_layout, cuda_search, cuda_straight, jit
+from qsim_ozaki import _native, cuda, cuda_calibrate, cuda_layout, cuda_search, cuda_straight, jit
 from qsim_ozaki.bench_blocks import random_vector
 from qsim_ozaki.bench_gpu import fill
 from qsim_ozaki.ops import EMPTY, HadamardPass, Kind, Op, Prepare, Relabel
@@ -53,7 +53,7 @@ VARIANTS = {
     "no pairs": Variant("no matrices by tensor cores", names=((cuda_straight, "has_pairs", lambda *_: False),)),
     "more pairs": Variant(
         "blocks and exchanges at their energy alone",
-        names=((cuda_search, "PHASE_ENERGIES", {"double": _cpu.PhaseEnergies(171, 238, 100, 100, 86)}),),
+        names=((cuda_search, "PHASE_ENERGIES", {"double": _native.StageEnergies(171, 238, 100, 100, 86)}),),
     ),
     "three registers": Variant("8 amplitudes a thread, 512 threads", shape={"register_qubits": 3}),
     "short": Variant("passes cut at 6500 instructions", names=((cuda_straight, "MAX_INSTRUCTIONS", {"double": 6500}),)),

@@ -143,7 +143,7 @@ def build(site, log):
         ["cmake", "--build", str(work), "--parallel", str(os.cpu_count())],
     ):
         subprocess.run(command, check=True, stdout=log, stderr=log, timeout=240)
-    for library in work.glob("_cpu*.so"):
+    for library in work.glob("_native*.so"):
         shutil.copy(library, package)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-import qsim_ozaki._cpu as _cpu
+import qsim_ozaki._native as _native
 from qsim_ozaki.cuda_lower import HALF_TURN, Item, is_core
 
 # Picojoules an amplitude (NVIDIA H200, 2026-11: an FP64 FMA 38, a product 21). Launches take longer for exchanges
@@ -23,12 +23,12 @@ SHARED = 86.0  # what two cores save that share a table
 MATRIX = {1: 270.0, 2: 574.0, 3: 1182.0, 4: 2398.0, 5: 4830.0}  # by qubits
 PHASE_OF_ROTATION = 80.0  # a rotation's usual share of tables and exchanges
 PHASE_ENERGIES = {
-    "double": _cpu.PhaseEnergies(EXCHANGE, BLOCK, TABLE, OUTER, SHARED),
+    "double": _native.StageEnergies(EXCHANGE, BLOCK, TABLE, OUTER, SHARED),
     # Here instructions count, 38 each: of a block three products of TF32, and what splits amplitudes for them.
-    "single": _cpu.PhaseEnergies(EXCHANGE, 600.0, 150.0, OUTER, SHARED),
+    "single": _native.StageEnergies(EXCHANGE, 600.0, 150.0, OUTER, SHARED),
 }
 PLAIN, CORE_KIND, FLIP_KIND, SIGN, ANYWHERE = (
-    _cpu.PhaseItemKind[name].value for name in ("PLAIN", "CORE", "FLIP", "SIGN", "ANYWHERE")
+    _native.StageItemKind[name].value for name in ("PLAIN", "CORE", "FLIP", "SIGN", "ANYWHERE")
 )
 PhaseRow: TypeAlias = tuple[int, int, float, float, int]
 

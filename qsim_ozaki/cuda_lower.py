@@ -1,4 +1,4 @@
-"""Operators of a tile pass as the few things that `tile_exec.cu` can do in registers.
+"""Operators of a tile pass as the few things that `tile/interpreter.cu` can do in registers.
 
 In: ops on physical qubits. Out: `Item` objects in the same order. It packs nothing and needs no GPU.
 Phases are 64-bit integers, one turn = 2**64, so that any number of diagonal operators merges without a rounding error.
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-import qsim_ozaki._cpu as _cpu
+import qsim_ozaki._native as _native
 from qsim_ozaki.op_list import OpList
 from qsim_ozaki.ops import ComplexArray, IndexArray, Kind, Op
 
@@ -72,7 +72,7 @@ def lower(ops: Sequence[Op], register_qubits: int) -> list[Item]:
     """
     columns = OpList.of(ops)
     items: list[Item] = []
-    for number, found in enumerate(_cpu.tile_items(columns.native)):
+    for number, found in enumerate(_native.tile_items(columns.native)):
         if found is None:
             items += _items(columns[number], register_qubits)
         elif len(found) == 2:
@@ -84,13 +84,13 @@ def lower(ops: Sequence[Op], register_qubits: int) -> list[Item]:
 
 def angles_of(values: ComplexArray) -> list[int]:
     """``2**64 * arg(value) / (2 pi)`` of each unit-modulus value, as integers modulo a turn; exact for +-1 and +-i."""
-    found: list[int] = _cpu.angles_of(np.ascontiguousarray(values, complex))
+    found: list[int] = _native.angles_of(np.ascontiguousarray(values, complex))
     return found
 
 
 def phases_of(angles: Sequence[int]) -> ComplexArray:
     """``exp(2 pi i angle / 2**64)``: a rotation by at most an eighth of a turn, then exact quarter turns."""
-    found: ComplexArray = _cpu.phases_of(list(angles))
+    found: ComplexArray = _native.phases_of(list(angles))
     return found
 
 

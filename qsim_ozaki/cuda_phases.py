@@ -51,7 +51,7 @@ def mirrored(angles: list[int]) -> tuple[int, bool, int] | None:
 
 
 def angle_words(group: dict[int, int]) -> list[int]:
-    """Terms as `total_angle` of tile_gates.cuh sums them, after a constant of 0."""
+    """Terms as `total_angle` of tile/gates.cuh sums them, after a constant of 0."""
     words = [0, 0]
     for start, length, angle in doubling_runs({k: a for k, a in group.items() if k.bit_count() == 1}):
         words += [0, angle, (1 << length) - 1, start]

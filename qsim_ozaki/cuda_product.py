@@ -24,7 +24,7 @@ LARGEST_PART = 1 << 26
 MEMORY_SHARE = 4  # a part takes at most one in so many of the free bytes: two parts leave half to the library
 LEAST_QUBITS_OF_THREE = 7  # memory bounds smaller matrices, whose exact zeros four products keep
 
-MOVED_BITS, MOVING_BITS = 10, 8  # log2 of the elements of a tile of `block_gather.cu`, and of its threads
+MOVED_BITS, MOVING_BITS = 10, 8  # log2 of the elements of a tile of `dense/gather.cu`, and of its threads
 BLOCK = np.dtype([("num_tiles", "u8"), ("fixed", "u8"), ("tile_size", "u4")], align=True)
 
 
@@ -33,7 +33,7 @@ class PartTables:
     """How parts of a state become matrices of 2^k rows and back.
 
     Attributes:
-        places: as `block_gather.cu` reads them, the same for every part.
+        places: as `dense/gather.cu` reads them, the same for every part.
         parts: one `Block` record each.
         num_columns: of the matrix of one part.
     """

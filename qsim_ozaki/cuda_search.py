@@ -1,6 +1,6 @@
 """Searches for the phases of a tile pass, each done once: passes that differ in angles alone ask for the same.
 
-In: `Item` objects, rules. Out: register sets and pairs, as masks. How they are searched for is `phase_search.cpp`.
+In: `Item` objects, rules. Out: register sets and pairs, as masks. How they are searched for is `stage_search.cpp`.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 
-import qsim_ozaki._cpu as _cpu
+import qsim_ozaki._native as _native
 from qsim_ozaki.cuda_energy import PHASE_ENERGIES, PhaseRow, phase_row
 from qsim_ozaki.cuda_lower import Item
 from qsim_ozaki.kept import Kept
@@ -41,7 +41,7 @@ def searched_phases(items: Sequence[Item], rules: Rules, precision: str) -> tupl
 
 def _search(rows: Sequence[PhaseRow], rules: Rules, precision: str) -> Path:
     tile, registers, line, loads, stores, pairs, brief = rules
-    known = _cpu.PhaseRules(list(tile), registers, line, loads, stores, pairs, PHASE_ENERGIES[precision], brief)
-    items = [_cpu.PhaseItem(*row[:4], _cpu.PhaseItemKind(row[4])) for row in rows]
-    path, holds = _cpu.search_phases(items, known)
+    known = _native.StageRules(list(tile), registers, line, loads, stores, pairs, PHASE_ENERGIES[precision], brief)
+    items = [_native.StageItem(*row[:4], _native.StageItemKind(row[4])) for row in rows]
+    path, holds = _native.search_stages(items, known)
     return tuple(path), holds

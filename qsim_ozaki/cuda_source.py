@@ -1,4 +1,4 @@
-"""The CUDA text around the statements of a straight-line tile kernel, as `tile_straight.cuh` wants it.
+"""The CUDA text around the statements of a straight-line tile kernel, as `tile/straight.cuh` wants it.
 
 In: sizes, layouts, numbers, statements. Out: source text. It knows no operator.
 """

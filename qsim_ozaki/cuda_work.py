@@ -78,7 +78,7 @@ class Phase:
     def _open_block(self, outer: int, selectable: int) -> PairBlock | None:
         """The block that can take more, which reads the qubits ``outer``: where it is, or moved to the end.
 
-        Phases that it begins with are taken out of it where they are in the way. `phase_run.hpp` counts on the same.
+        Phases that it begins with are taken out of it where they are in the way. `stage_run.hpp` counts on the same.
         """
         changed = 0
         for number in reversed(range(len(self.work))):

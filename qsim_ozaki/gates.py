@@ -32,7 +32,7 @@ from qiskit.circuit import (
 )
 from qiskit.transpiler import Target
 
-import qsim_ozaki._cpu as _cpu
+import qsim_ozaki._native as _native
 from qsim_ozaki.op_list import KINDS
 from qsim_ozaki.ops import EMPTY, ComplexArray, IndexArray, Kind, Op
 
@@ -342,7 +342,7 @@ def structured_op(matrix: ComplexArray, targets: tuple[int, ...], name: str) -> 
     The matrix is not copied; nobody may write to it afterwards. What counts as zero: see matrix_check.hpp.
     """
     size = len(matrix)
-    number, permutation = _cpu.structure_of(np.ascontiguousarray(matrix, complex).reshape(-1), size)
+    number, permutation = _native.structure_of(np.ascontiguousarray(matrix, complex).reshape(-1), size)
     kind = KINDS[number]
     if kind is Kind.DIAGONAL:
         return Op(kind, targets, _frozen(matrix.diagonal()), name=name)

@@ -57,10 +57,10 @@ def _rows(macros: Sequence[str], values: Iterable[str]) -> tuple[dict[str, str],
     return tuple(dict(zip(macros, text.split(), strict=True)) for text in values)
 
 
-WHOLE_MACROS = ("REAL", "MODULI", "DEPTH", "WHOLE")  # of ozaki_encode.cu and ozaki_finish.cu
-WGMMA_MACROS = ("DEPTH", "CLUSTER", "STAGES", "WHOLE")  # of ozaki_held.cu: cuda_ozaki_pipeline.Wgmma
+WHOLE_MACROS = ("REAL", "MODULI", "DEPTH", "WHOLE")  # of ozaki/encode.cu and ozaki/finish.cu
+WGMMA_MACROS = ("DEPTH", "CLUSTER", "STAGES", "WHOLE")  # of ozaki/product_held.cu: cuda_ozaki_pipeline.Wgmma
 WGMMA = ("1 1 8 0", "2 2 8 8", "4 2 8 8", "8 2 6 0")
-# of dense_held.cu and dense_streamed.cu, by number of targets; cuda_dense's shapes say what each means and why
+# of dense/held.cu and dense/streamed.cu, by number of targets; cuda_dense's shapes say what each means and why
 HELD_MACROS = ("REAL", "K", "THREADS", "GROUPS", "WARP_ROWS", "STAGES", "PRODUCTS", "BLOCKS")
 HELD_SHAPES = (
     "double 4 128 8 1 6 4 2",

@@ -26,7 +26,7 @@ from qiskit.circuit import Measure as QiskitMeasure
 from qiskit.circuit import Reset as QiskitReset
 from qiskit.circuit.library import UnitaryGate
 
-import qsim_ozaki._cpu as _cpu
+import qsim_ozaki._native as _native
 from qsim_ozaki import control
 from qsim_ozaki.classical import Variables, stored_bits
 from qsim_ozaki.errors import LoweringError
@@ -42,7 +42,7 @@ IN_PASSING = frozenset({"barrier", "measure"})  # end no run of gates by themsel
 LABEL_GATES = {"0": (), "1": ("x",), "+": ("h",), "-": ("x", "h"), "r": ("h", "s"), "l": ("h", "sdg")}
 
 
-TABLE = _cpu.GateTable()
+TABLE = _native.GateTable()
 
 
 def _add_to_table(row: GateRow) -> tuple[int, Callable[..., Values] | None]:

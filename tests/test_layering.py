@@ -27,7 +27,7 @@ RULES = {
     ),
     "bench_gemm": (
         {"bench_blocks", "cpu_calibrate", "cuda_ozaki", "cuda_ozaki_pipeline", "experiment", "founding", "moduli"}
-        | {"errors", "_cpu"},
+        | {"errors", "_native"},
         {"numpy"},
     ),
     "bench_blocks": (
@@ -42,7 +42,7 @@ RULES = {
         {"numpy", "pyarrow", "qiskit"},
     ),
     "doctor": (
-        {"backend", "gradient", "engine", "cpu", "cpu_calibrate", "explain", "errors", "_cpu"},
+        {"backend", "gradient", "engine", "cpu", "cpu_calibrate", "explain", "errors", "_native"},
         {"numpy", "qiskit"},
     ),
     "plots": ({"errors"}, {"matplotlib"}),
@@ -118,8 +118,8 @@ RULES = {
     "bindings": ({"errors"}, {"numpy", "qiskit"}),
     "template": ({"angles", "slots", "code", "op_list", "gates", "ops", "errors"}, {"numpy", "qiskit"}),
     "angles": ({"gates"}, {"numpy"}),
-    "slots": ({"gates", "ops", "_cpu"}, {"numpy", "qiskit"}),
-    "stack": ({"code", "cost", "op_list", "ops", "sampling", "engine", "_cpu"}, {"numpy"}),
+    "slots": ({"gates", "ops", "_native"}, {"numpy", "qiskit"}),
+    "stack": ({"code", "cost", "op_list", "ops", "sampling", "engine", "_native"}, {"numpy"}),
     "prepare": (
         {"lower", "link", "code", "execute", "readout", "saving", "plan", "explain", "cost", "ops", "instructions"}
         | {"result", "sampling", "errors"},
@@ -147,10 +147,10 @@ RULES = {
     ),
     "observables": ({"pauli", "errors"}, {"numpy", "qiskit"}),
     "lower": (
-        {"control", "classical", "saves", "expand", "site", "gates", "op_list", "ops", "errors", "_cpu"},
+        {"control", "classical", "saves", "expand", "site", "gates", "op_list", "ops", "errors", "_native"},
         {"numpy", "qiskit"},
     ),
-    "expand": ({"site", "slots", "gates", "ops", "errors", "_cpu"}, {"numpy", "qiskit"}),
+    "expand": ({"site", "slots", "gates", "ops", "errors", "_native"}, {"numpy", "qiskit"}),
     "site": ({"errors"}, {"qiskit"}),
     "instructions": ({"errors"}, {"numpy", "qiskit"}),
     "execute": (
@@ -166,7 +166,7 @@ RULES = {
     "link": ({"code", "op_list", "ops", "errors"}, set()),
     "code": ({"expressions", "op_list", "ops"}, set()),
     "vectors": (set(), {"numpy"}),
-    "sampling": ({"errors", "_cpu"}, {"numpy"}),
+    "sampling": ({"errors", "_native"}, {"numpy"}),
     "engine": ({"cost", "ops", "errors"}, {"numpy"}),
     "plan_cache": ({"plan_pattern", "plan", "kept", "cost", "op_list", "ops"}, set()),
     "plan_pattern": ({"plan", "choose", "kept", "cost", "op_list", "ops"}, set()),
@@ -183,11 +183,11 @@ RULES = {
     "pairs": ({"ops"}, {"numpy"}),
     "cpu": (
         {"cpu_calibrate", "cpu_program", "engine", "explain", "cost", "ozaki", "pauli", "op_list", "ops", "errors"}
-        | {"_cpu"},
+        | {"_native"},
         {"numpy"},
     ),
-    "cpu_calibrate": ({"cpu_program", "cost", "ops", "_cpu"}, {"numpy", "platformdirs"}),
-    "cpu_program": ({"op_list", "ops", "_cpu"}, set()),
+    "cpu_calibrate": ({"cpu_program", "cost", "ops", "_native"}, {"numpy", "platformdirs"}),
+    "cpu_program": ({"op_list", "ops", "_native"}, set()),
     "cuda": (
         {
             "cuda_layout",
@@ -209,7 +209,7 @@ RULES = {
         },
         {"numpy", "cupy"},
     ),
-    "cuda_stack": ({"engine", "ops", "_cpu"}, {"numpy"}),
+    "cuda_stack": ({"engine", "ops", "_native"}, {"numpy"}),
     "cuda_calibrate": (
         {"calibrate_ops", "cuda_layout", "cuda_ozaki", "cuda_ozaki_pipeline", "cuda_ozaki_tables", "cuda_tiles"}
         | {"cost", "jit", "ops"},
@@ -225,7 +225,7 @@ RULES = {
     "cuda_ozaki_tables": ({"cuda_dense", "ozaki", "moduli", "ops"}, {"numpy"}),
     "cuda_hadamard": ({"cuda_dense"}, {"numpy"}),
     "cuda_founding": ({"cuda_ozaki", "cuda_ozaki_tables", "founding"}, {"numpy"}),
-    "founding": ({"moduli", "_cpu"}, {"numpy"}),
+    "founding": ({"moduli", "_native"}, {"numpy"}),
     "cuda_measure": ({"cuda_dense", "jit"}, {"numpy"}),
     "cuda_pauli": ({"jit"}, {"numpy"}),
     "cuda_product": ({"cuda_dense", "cuda_layout", "ops", "errors"}, {"numpy"}),
@@ -258,20 +258,20 @@ RULES = {
     "cuda_layout": ({"cuda_schedule", "cuda_work", "cuda_lower"}, {"numpy"}),
     "cuda_schedule": ({"cuda_search", "cuda_work", "cuda_pairs", "cuda_lower"}, set()),
     "cuda_work": ({"cuda_pairs", "cuda_lower"}, set()),
-    "cuda_search": ({"cuda_energy", "cuda_lower", "kept", "_cpu"}, set()),
-    "cuda_energy": ({"cuda_lower", "_cpu"}, set()),
+    "cuda_search": ({"cuda_energy", "cuda_lower", "kept", "_native"}, set()),
+    "cuda_energy": ({"cuda_lower", "_native"}, set()),
     "cuda_pairs": ({"cuda_lower", "ops"}, {"numpy"}),
-    "cuda_lower": ({"op_list", "ops", "_cpu"}, {"numpy"}),
+    "cuda_lower": ({"op_list", "ops", "_native"}, {"numpy"}),
     "ozaki": ({"jit", "moduli", "errors"}, {"numpy", "cupy"}),
     "jit": ({"kernels", "errors"}, {"cupy", "platformdirs"}),
     "cost_blocks": ({"cost", "op_list", "ops"}, set()),
     "cost": ({"op_list", "ops", "moduli", "errors"}, {"numpy"}),
-    "gates": ({"op_list", "ops", "errors", "_cpu"}, {"numpy", "qiskit"}),
-    "op_list": ({"ops", "_cpu"}, {"numpy"}),
+    "gates": ({"op_list", "ops", "errors", "_native"}, {"numpy", "qiskit"}),
+    "op_list": ({"ops", "_native"}, {"numpy"}),
     "ops": ({"expressions", "errors"}, {"numpy"}),
     "expressions": ({"durations", "errors"}, set()),
     "durations": ({"errors"}, set()),
-    "pauli": ({"_cpu"}, {"numpy"}),
+    "pauli": ({"_native"}, {"numpy"}),
     "moduli": (set(), set()),
     "kept": (set(), set()),
     "errors": (set(), set()),
@@ -303,7 +303,11 @@ def imported(path):
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{name_of(path)}:{node.lineno} imports relatively"
             for alias in node.names:
-                is_module = node.module == "qsim_ozaki" and alias.name in RULES.keys() | {"circuits", "kernels", "_cpu"}
+                is_module = node.module == "qsim_ozaki" and alias.name in RULES.keys() | {
+                    "circuits",
+                    "kernels",
+                    "_native",
+                }
                 names.add(f"{node.module}.{alias.name}" if is_module else node.module)
     return {name for name in names if name.partition(".")[0] not in sys.stdlib_module_names}
 
@@ -360,7 +364,7 @@ def test_importing_the_package_imports_no_engine_and_no_gpu_library():
     source = (ROOT / "qsim_ozaki" / "__init__.py").read_text()
     eager = [node for node in ast.parse(source).body if isinstance(node, (ast.Import, ast.ImportFrom))]
     names = {alias.name for node in eager for alias in node.names} | {getattr(node, "module", "") for node in eager}
-    assert not names & {"cupy", "qsim_ozaki._cpu", "qsim_ozaki.cpu", "_cpu", "cpu"}
+    assert not names & {"cupy", "qsim_ozaki._native", "qsim_ozaki.cpu", "_native", "cpu"}
 
 
 @pytest.mark.parametrize("path", PACKAGE + CIRCUITS + EXAMPLES + TESTS, ids=name_of)

@@ -36,7 +36,7 @@ nb::ndarray<nb::numpy, T, nb::ndim<1>> as_array(const std::vector<T>& values) {
 void bind_angles(nb::module_& m);
 void bind_ops(nb::module_& m);
 void bind_outcomes(nb::module_& m);
-void bind_phases(nb::module_& m);
+void bind_stages(nb::module_& m);
 void bind_stacks(nb::module_& m);
 
 }  // namespace qsim

@@ -200,7 +200,7 @@ void copy_amplitudes(State& state, State& from, int threads) {
 
 }  // namespace
 
-NB_MODULE(_cpu, m) {
+NB_MODULE(_native, m) {
     m.doc() = "CPU kernels: states and tile programs.";
     m.def("isa", [] { return std::string(qsim::tile_kernels().name); }, "Name of the instruction set the kernels use.");
 
@@ -209,7 +209,7 @@ NB_MODULE(_cpu, m) {
     qsim::bind_angles(m);
     qsim::bind_ops(m);
     qsim::bind_outcomes(m);
-    qsim::bind_phases(m);
+    qsim::bind_stages(m);
     qsim::bind_stacks(m);
 
     nb::class_<State>(m, "State")

@@ -265,7 +265,7 @@ void bind_ops(nb::module_& m) {
             return nb::make_tuple(array_of<complex_t>(factors.data(), factors.size()), std::move(left), live, ones);
         }, "num_qubits"_a, "basis_states_only"_a = false)
         .def("split_live", &split_live, "live"_a)
-        .def("late_qubits", &late_qubits, "qubits"_a, "count"_a, nb::call_guard<nb::gil_scoped_release>())
+        .def("longest_zero_qubits", &longest_zero_qubits, "qubits"_a, "count"_a, nb::call_guard<nb::gil_scoped_release>())
         .def("search_tiles", &chosen, "num_qubits"_a, "tile_qubits"_a, "line"_a, "pass_seconds"_a = 0.0, "moves"_a = false, "before"_a = 0,
              nb::call_guard<nb::gil_scoped_release>())
         .def("work", [](const OpList& ops) {

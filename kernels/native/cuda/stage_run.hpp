@@ -25,8 +25,8 @@ inline int count(index_t mask) { return __builtin_popcountll(mask); }
 
 // What one phase does with a state.
 struct Run {
-    const std::vector<PhaseItem>& items;
-    const PhaseRules& rules;
+    const std::vector<StageItem>& items;
+    const StageRules& rules;
     index_t registers, pair, selectable;  // the last: what may choose the matrix of a block
     Waiting waiting;
     std::array<std::int8_t, 64> level{};  // rounds of tables and operators so far, by qubit
@@ -42,7 +42,7 @@ struct Run {
     index_t since = 0;                  // what has changed after the block
 
     // `choosing`: of the tile's qubits those that may choose the matrix of a block.
-    Run(const std::vector<PhaseItem>& all, const PhaseRules& given, index_t held, index_t lanes, index_t choosing, const Waiting& before)
+    Run(const std::vector<StageItem>& all, const StageRules& given, index_t held, index_t lanes, index_t choosing, const Waiting& before)
         : items(all), rules(given), registers(held), pair(lanes), selectable(choosing | ~given.inside), waiting(before) {}
 
     int level_of(index_t mask) const {
@@ -71,9 +71,9 @@ struct Run {
         return out;
     }
 
-    void diagonal(const PhaseItem& item) {
+    void diagonal(const StageItem& item) {
         const int at = level_of(item.used);
-        auto& set = item.kind == PhaseItemKind::sign ? waiting.signs : waiting.phases;
+        auto& set = item.kind == StageItemKind::sign ? waiting.signs : waiting.phases;
         for (index_t rest = item.used; rest; rest &= rest - 1) {
             level[lowest(rest)] = static_cast<std::int8_t>(at);
             set[lowest(rest)] |= item.used;
@@ -82,7 +82,7 @@ struct Run {
 
     bool selects(index_t qubits) const { return !(qubits & ~selectable) && count(qubits) <= kSelecting; }
 
-    bool own(const PhaseItem& item) const { return item.mixed && !(item.mixed & ~pair) && selects(item.used & ~pair); }
+    bool own(const StageItem& item) const { return item.mixed && !(item.mixed & ~pair) && selects(item.used & ~pair); }
 
     // Whether the open block, which may move to the end, takes more that reads the qubits `outer`; where what it begins with is in the
     // way, that becomes a table. As cuda_work.py does it.
@@ -100,7 +100,7 @@ struct Run {
     }
 
     // What an operator on the pair and the diagonals before it read of other qubits chooses the block's matrix, where these may.
-    void on_pair(const PhaseItem& item) {
+    void on_pair(const StageItem& item) {
         bool phases = waits_on(item.mixed) & ~pair;
         index_t outer = take(item.mixed) & ~pair;
         if (!selects(outer | (item.used & ~pair))) {
@@ -119,11 +119,11 @@ struct Run {
         ++done;
     }
 
-    void in_registers(const PhaseItem& item) {
+    void in_registers(const StageItem& item) {
         const index_t all = item.mixed | item.used;
         const int at = std::min(level_of(all) + 1, kLevels - 1);
         for (index_t rest = all; rest; rest &= rest - 1) level[lowest(rest)] = static_cast<std::int8_t>(at);
-        if (item.kind == PhaseItemKind::flip) {
+        if (item.kind == StageItemKind::flip) {
             for (auto* set : {&waiting.phases, &waiting.signs})
                 if ((*set)[lowest(item.mixed)])  // what waits on its qubit waits on the controls as well from now on
                     for (index_t rest = all; rest; rest &= rest - 1) (*set)[lowest(rest)] |= all;
@@ -142,7 +142,7 @@ struct Run {
         since |= item.mixed;
         energy += item.energy;
         worth += item.worth;
-        cores[at] += item.kind == PhaseItemKind::core;
+        cores[at] += item.kind == StageItemKind::core;
         ++done;
     }
 
@@ -160,9 +160,9 @@ struct Run {
         int blocked = 0;
         std::size_t k = 0;
         for (; k < left.size() && blocked < kWindow; ++k) {
-            const PhaseItem& item = items[left[k]];
+            const StageItem& item = items[left[k]];
             const bool on_it = own(item);
-            const bool outside = item.mixed & ~registers && !on_it && item.kind != PhaseItemKind::anywhere;
+            const bool outside = item.mixed & ~registers && !on_it && item.kind != StageItemKind::anywhere;
             if (item.mixed & (mixed | used) || item.used & mixed || outside) {
                 mixed |= item.mixed;
                 used |= item.used;

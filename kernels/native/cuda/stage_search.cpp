@@ -29,7 +29,7 @@ struct State {
     std::vector<std::int32_t> left;
     Waiting waiting{};
     double energy = 0, worth = 0;  // spent; of what is done
-    std::vector<PhaseChoice> path;
+    std::vector<StageChoice> path;
 };
 
 // What to do before the last phase, and what it does; no registers: nothing waits for it.
@@ -46,7 +46,7 @@ struct Growth {
 
 class Search {
 public:
-    Search(const std::vector<PhaseItem>& items, const PhaseRules& rules) : items_(items), rules_(rules) {}
+    Search(const std::vector<StageItem>& items, const StageRules& rules) : items_(items), rules_(rules) {}
 
     // All items, or what is left of them when those wait that `registers` can do after all others.
     Task task(index_t registers) const {
@@ -54,7 +54,7 @@ public:
         out.registers = registers;
         index_t mixed = 0, used = 0;
         for (std::size_t k = items_.size(); k-- > 0;) {
-            const PhaseItem& item = items_[k];
+            const StageItem& item = items_[k];
             const bool blocked = item.mixed & (mixed | used) || item.used & mixed;
             const bool waits = registers && !blocked && !(item.mixed & ~registers);
             if (!waits) mixed |= item.mixed, used |= item.used;
@@ -87,7 +87,7 @@ public:
         while (!beam.empty() && !beam[0].left.empty()) {
             std::map<std::vector<std::int32_t>, State> next;
             for (const State& state : beam)
-                for (const PhaseChoice& choice : choices(state)) {
+                for (const StageChoice& choice : choices(state)) {
                     State reached = after(state, choice, exchange);
                     if (reached.left.size() == state.left.size()) continue;
                     reached.path.push_back(choice);
@@ -111,10 +111,10 @@ public:
     }
 
 private:
-    const std::vector<PhaseItem>& items_;
-    const PhaseRules& rules_;
+    const std::vector<StageItem>& items_;
+    const StageRules& rules_;
 
-    State after(const State& state, const PhaseChoice& choice, double exchange) const {
+    State after(const State& state, const StageChoice& choice, double exchange) const {
         State out;
         out.path = state.path;
         Run run(items_, rules_, choice.registers, choice.pair, choice.registers, state.waiting);
@@ -128,7 +128,7 @@ private:
 
     // Of a last phase that itself costs `energy`. Threads that differ in a pair's qubits store to several lines at once; a phase that
     // holds lines needs another after it.
-    double ending(const PhaseChoice& choice, double energy) const {
+    double ending(const StageChoice& choice, double energy) const {
         const double exchange = rules_.energies.exchange;
         if (choice.registers & rules_.stores) return exchange + idle(0);
         return (rules_.stores ? kSpread * exchange * count(choice.pair & ~rules_.stores) : 0) + idle(energy);
@@ -160,7 +160,7 @@ private:
         index_t mixed = 0, used = 0;
         int blocked = 0;
         for (const std::int32_t k : state.left) {
-            const PhaseItem& item = items_[k];
+            const StageItem& item = items_[k];
             if (item.mixed && !(item.mixed & (mixed | used)) && !(item.used & mixed) &&
                 std::find(out.begin(), out.end(), item.mixed) == out.end())
                 out.push_back(item.mixed);
@@ -231,7 +231,7 @@ private:
         return ready;
     }
 
-    std::vector<PhaseChoice> choices(const State& state) const {
+    std::vector<StageChoice> choices(const State& state) const {
         const std::vector<index_t> at_hand = ready(state);
         const std::vector<index_t> masks = options(at_hand);
         const index_t avoid = state.path.empty() ? rules_.loads : 0;
@@ -248,7 +248,7 @@ private:
             if (avoid) grow(state, 0, pair, masks, 0, growth);
             for (const index_t registers : growth.sets) out.emplace(filled(registers, pair, busy), pair);
         }
-        std::vector<PhaseChoice> list;
+        std::vector<StageChoice> list;
         for (const auto& [registers, pair] : out) list.push_back({registers, pair});
         return list;
     }
@@ -256,7 +256,7 @@ private:
 
 }  // namespace
 
-PhasePlan search_phases(const std::vector<PhaseItem>& items, const PhaseRules& rules) {
+StagePlan search_stages(const std::vector<StageItem>& items, const StageRules& rules) {
     const Search search(items, rules);
     std::vector<std::pair<index_t, double>> ways;  // what waits for the end, and how much is preferred that has done more
     const index_t last = search.last_registers();

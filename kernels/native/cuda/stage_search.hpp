@@ -7,46 +7,46 @@
 
 namespace qsim {
 
-enum class PhaseItemKind { plain, core, flip, sign, anywhere };
+enum class StageItemKind { plain, core, flip, sign, anywhere };
 
 // What an operator of a pass changes and reads. One that changes nothing is a diagonal: it waits, and is multiplied in before one of
 // its qubits changes. Kinds: a core shares its tables with another of the same phase; diagonals wait behind a flip; one of signs costs
 // nothing; some operators need no qubit in registers.
-struct PhaseItem {
+struct StageItem {
     index_t mixed, used;
     double energy;  // in registers, without the diagonals before it
     double worth;   // with its usual share of them and of exchanges: how far doing it brings one
-    PhaseItemKind kind;
+    StageItemKind kind;
 };
 
 // Of an exchange, of a matrix on two qubits of neighbouring threads, of a table of phases, what that takes more where qubits outside
 // the registers choose from it, and what two cores save that share tables.
-struct PhaseEnergies {
+struct StageEnergies {
     double exchange, block, table, outer, shared;
 };
 
-struct PhaseRules {
+struct StageRules {
     std::vector<int> tile;  // qubits, ascending
     index_t inside;         // the same, as a mask
     int register_qubits, line_qubits;
     index_t loads, stores;  // qubits that the first and the last phase leave to the threads
     bool pairs;             // whether a phase may have matrices on two qubits of neighbouring threads
-    PhaseEnergies energies;
+    StageEnergies energies;
     bool brief;  // looks at few phases at a time
 };
 
 // A phase's register qubits and its pair, as masks.
-struct PhaseChoice {
+struct StageChoice {
     index_t registers = 0, pair = 0;
 };
 
 // Phases in order; `holds`: what the last one's registers can do after all else waits for it.
-struct PhasePlan {
-    std::vector<PhaseChoice> path;
+struct StagePlan {
+    std::vector<StageChoice> path;
     bool holds = false;
 };
 
 // Phases that do all items once each, in an order that commutes with theirs, by little energy. Depends on the input alone.
-PhasePlan search_phases(const std::vector<PhaseItem>& items, const PhaseRules& rules);
+StagePlan search_stages(const std::vector<StageItem>& items, const StageRules& rules);
 
 }  // namespace qsim

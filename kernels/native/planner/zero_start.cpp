@@ -47,7 +47,7 @@ std::pair<OpList, OpList> split_live(const OpList& ops, index_t live) {
     return out;
 }
 
-std::vector<int> late_qubits(const OpList& ops, index_t qubits, int count) {
+std::vector<int> longest_zero_qubits(const OpList& ops, index_t qubits, int count) {
     const std::vector<Item> items = items_of(ops, kMostItems);
     std::vector<int> out;
     index_t live = ~index_t{0};

@@ -12,6 +12,6 @@ namespace qsim {
 std::pair<OpList, OpList> split_live(const OpList& ops, index_t live);
 
 // Up to `count` of `qubits`, the first such that most work may act before it changes, each next one likewise beside those before.
-std::vector<int> late_qubits(const OpList& ops, index_t qubits, int count);
+std::vector<int> longest_zero_qubits(const OpList& ops, index_t qubits, int count);
 
 }  // namespace qsim
