@@ -1,5 +1,5 @@
 // ozaki/commit.cu -- columns whose check holds go back into the state, unscaled; the others keep their input and are reported.
-// Arrays     state, row_offset, column_offset, records as in ozaki_scale.cu, places as in ozaki_residues.cu; result double2
+// Arrays     state, row_offset, column_offset, records as in scale.cu, places as in residues.cu; result double2
 //            [K][row_stride]; report uint64: failed columns, the largest squared residual of the others (bits of a double), then the
 //            failed columns' numbers
 // Launch     as ozaki_residues

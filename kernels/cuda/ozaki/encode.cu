@@ -1,4 +1,4 @@
-// ozaki/encode.cu -- ozaki_scale.cu and ozaki_residues.cu in one, for columns short enough to be held whole: one read of the state.
+// ozaki/encode.cu -- scale.cu and residues.cu in one, for columns short enough to be held whole: one read of the state.
 // Arrays     as there; places for tiles of kWhole columns; records need not be zero at the start
 // Launch     one block of kThreads per kWhole columns, kParts warps for each; dynamic shared memory for kWhole * (K + 1) double2
 // Work       16 B read and 2 B a modulus written an amplitude; about 10 instructions an amplitude and modulus: bound by both

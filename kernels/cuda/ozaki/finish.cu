@@ -1,10 +1,10 @@
-// ozaki/finish.cu -- ozaki_reconstruct.cu and ozaki_commit.cu in one, for columns that a block holds whole: residues of a product
+// ozaki/finish.cu -- reconstruct.cu and commit.cu in one, for columns that a block holds whole: residues of a product
 // become entries in shared memory, are checked there, and go back into the state; no entry is written to memory before.
-// Arrays     residues int8 as ozaki_product.cu writes them with QSIM_WHOLE = kColumns; weights double[K]; state, places, row_offset,
-//            column_offset, records, report as in ozaki_commit.cu, places for tiles of kColumns columns
+// Arrays     residues int8 as product.cu writes them with QSIM_WHOLE = kColumns; weights double[K]; state, places, row_offset,
+//            column_offset, records, report as in commit.cu, places for tiles of kColumns columns
 // Launch     one block of kThreads per kColumns columns; dynamic shared memory for kColumns * kStride double2
 // Work       2 B a modulus read and 16 B written an amplitude; 4 FP64 and 6 integer operations an amplitude and modulus: bound by memory
-// Exactness  as ozaki_reconstruct.cu; rounds to the state's precision, and where an amplitude is denormal
+// Exactness  as reconstruct.cu; rounds to the state's precision, and where an amplitude is denormal
 #include "ozaki/crt.cuh"
 
 constexpr int kColumns = QSIM_WHOLE, kWords = kColumns / 4;  // a row's words, of 4 columns each

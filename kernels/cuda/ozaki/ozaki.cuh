@@ -171,7 +171,7 @@ __device__ __forceinline__ void write_residues(const uint4* slots, const int* la
 #endif
 
 // How a tile's columns become places of its output's 64 bytes. 0: word w of 16 is the columns w, w + 16, w + 32, w + 48, as
-// ozaki_reconstruct.cu wants them; 8 and 16: that many neighbours are side by side, as ozaki_finish.cu wants them.
+// reconstruct.cu wants them; 8 and 16: that many neighbours are side by side, as finish.cu wants them.
 #ifndef QSIM_WHOLE
 #define QSIM_WHOLE 0
 #endif

@@ -1,5 +1,5 @@
-// ozaki/product_held.cu -- ozaki_product.cu's product where a block keeps its rows of a plane's matrix, all of K: K up to 1024.
-// Arrays     as in ozaki_product.cu
+// ozaki/product_held.cu -- product.cu's product where a block keeps its rows of a plane's matrix, all of K: K up to 1024.
+// Arrays     as in product.cu
 // Launch     two warpgroups that multiply and a warp that copies; a whole number of blocks for each row of tiles
 // Work       2 K operations an entry and plane: bound by the tensor cores, and up to K = 256 by memory
 // Layout     a tile is 128 rows x 128 columns, a warpgroup's part 64 x 128. A warpgroup has sums of two tiles: while one's are made, the

@@ -1,5 +1,5 @@
-// ozaki/product_wgmma.cu -- ozaki_product.cu's product by the warpgroup instructions of Hopper.
-// Arrays     as in ozaki_product.cu
+// ozaki/product_wgmma.cu -- product.cu's product by the warpgroup instructions of Hopper.
+// Arrays     as in product.cu
 // Launch     two warpgroups that multiply and a warp that copies; any grid of whole clusters (grid-stride over tiles)
 // Work       2 K operations an entry and plane: bound by the tensor cores
 // Layout     a tile is 128 rows x 256 columns, a warpgroup's part 64 x 256. The operands' rows are the 128-byte swizzle that the

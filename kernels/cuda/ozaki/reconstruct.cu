@@ -1,6 +1,6 @@
 // ozaki/reconstruct.cu -- from residues of a product to its entries, by CRT, over the columns' scales; and the sums of their check.
-// Arrays     residues int8 as ozaki_product.cu writes them; weights double[K] of the check; result double2
-//            [K][row_stride]; records as in ozaki_scale.cu
+// Arrays     residues int8 as product.cu writes them; weights double[K] of the check; result double2
+//            [K][row_stride]; records as in scale.cu
 // Launch     one block of 128 threads per 128 columns and 16 rows, columns fastest
 // Work       2 B a modulus read and 16 B written an amplitude; 4 FP64 and 6 integer operations an amplitude and modulus: bound by them
 // Exactness  the high words' sums are exact; one rounding when the fraction is scaled

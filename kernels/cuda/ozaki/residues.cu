@@ -1,5 +1,5 @@
 // ozaki/residues.cu -- from columns of a state, at any target qubits, to the INT8 operand of the product.
-// Arrays     state, row_offset, column_offset, records as in ozaki_scale.cu; operand int8 [plane][K / 128][row_stride][128], as ozaki.cuh
+// Arrays     state, row_offset, column_offset, records as in scale.cu; operand int8 [plane][K / 128][row_stride][128], as ozaki.cuh
 //            says; places uint64: (offset in the state, place in a tile) of 256 threads, then of kGatherSteps iterations
 // Launch     one block of 256 threads per kGatherColumns columns and 128 rows, columns fastest
 // Work       16 B read and 2 B a modulus written an amplitude; about 10 instructions an amplitude and modulus: bound by both

@@ -1,4 +1,4 @@
-// tile/gates.cuh -- the operators of tile_exec.cu on the amplitudes that a thread holds in registers.
+// tile/gates.cuh -- the operators of interpreter.cu on the amplitudes that a thread holds in registers.
 // Register index r has bit b for the tile position that the current layout put into register b. Array indices are compile-time.
 // Conditions: an operator acts where (basis state & mask) == value, two words at `at`, and (r & register mask) == register value, in arg.
 #pragma once

@@ -1,4 +1,4 @@
-// tile/pairs.cuh -- 4x4 matrices on the two qubits that number neighbouring threads, chosen by others, by tensor cores; for tile_straight.cuh.
+// tile/pairs.cuh -- 4x4 matrices on the two qubits that number neighbouring threads, chosen by others, by tensor cores; for straight.cuh.
 // Arrays     tables: for each matrix and thread of a warp 16 bytes from `at` on, its part of a real 8x8 one: two doubles, or of complex64
 //            two floats of 11 bits and what they lack (cuda_pairs.py)
 // Bound      1024 products an instruction for 64 amplitudes, 16 each: complex128 in the time of 8 FMA (sm_90); complex64 by three such of TF32,
@@ -59,7 +59,7 @@ __device__ __forceinline__ void pair_block(Amps& a, const index_t* tables, unsig
     const double2* parts = reinterpret_cast<const double2*>(tables + at) + choice * (kMatrices * 32) + (threadIdx.x & 31);
 #pragma unroll
     for (int matrix = 0; matrix < kMatrices; ++matrix) {
-        const double2 part = kIsDouble ? __ldg(parts + matrix * 32) : load_here(parts + matrix * 32);  // of complex64 registers are short
+        const double2 part = kIsDouble ? __ldg(parts + matrix * 32) : load_volatile(parts + matrix * 32);  // of complex64 registers are short
 #pragma unroll
         for (int r = 0; r < kAmps; ++r)
             if (!(r & kRow) && packed<kSelecting>(r) == matrix) pair_product(a[r], a[r + kRow], part);

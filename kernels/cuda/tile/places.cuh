@@ -1,4 +1,4 @@
-// tile/places.cuh -- operators of tile_straight.cuh on the amplitudes in registers: which register indices is known when they compile.
+// tile/places.cuh -- operators of straight.cuh on the amplitudes in registers: which register indices is known when they compile.
 // kOn is a set of register indices, kMask and kValue a condition on them; constants are operands from constant memory.
 #pragma once
 #include "tile/gates.cuh"

@@ -8,7 +8,7 @@
 // Arrays     state amp_t[2^n] in/out; tables uint64 words: offsets per thread, matrices, phases per thread, records of tile phases;
 //            tickets uint64[1], 0 at the launch
 // Launch     2^(QSIM_TILE - kRegisterQubits) threads, at most num_tiles blocks; a tile of shared memory, kEarly amplitudes a thread, phases, tables
-// Layout     as in tile_exec.cu; angles, matrix entries and qubit positions are arguments, so one kernel serves every pass of its structure
+// Layout     as in interpreter.cu; angles, matrix entries and qubit positions are arguments, so one kernel serves every pass of its structure
 #pragma once
 #include "common/volatile_access.cuh"
 #include "tile/places.cuh"
@@ -123,7 +123,7 @@ struct Tile {
     __device__ __forceinline__ index_t next() const { return bases[(number + 1) % kBases]; }
 };
 
-__device__ __forceinline__ index_t offset_of_thread(const index_t* tables, unsigned at) { return load_here(tables + at + own_thread()); }
+__device__ __forceinline__ index_t offset_of_thread(const index_t* tables, unsigned at) { return load_volatile(tables + at + own_thread()); }
 
 constexpr index_t kNone = ~0ull;  // in place of a base: no such tile
 
@@ -203,13 +203,13 @@ __device__ __forceinline__ void store(const Amps& a, amp_t* to, const Args& args
 #pragma unroll
     for (int i = 0; i < kAmps; ++i) {
         const int r = gray(i);
-        store_here(to, kScaled ? amp_t{a[r].x * scale, a[r].y * scale} : a[r]);  // rounds once; exact where scale is a power of two
+        store_volatile(to, kScaled ? amp_t{a[r].x * scale, a[r].y * scale} : a[r]);  // rounds once; exact where scale is a power of two
         if (i < kAmps - 1) to = moved(to, args.stride_out, r, gray(i + 1));
     }
 }
 
 __device__ __forceinline__ amp_t phase_of_thread(const index_t* tables, unsigned at) {
-    return load_here(reinterpret_cast<const amp_t*>(tables + at) + own_thread());
+    return load_volatile(reinterpret_cast<const amp_t*>(tables + at) + own_thread());
 }
 
 // Times a constant that depends on the register bits of kSupport and on outer bits, of which there are kChoices sets of values.

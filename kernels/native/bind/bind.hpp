@@ -1,4 +1,4 @@
-// bind/bind.hpp -- what the files of the Python face share.
+// bind/bind.hpp -- array types of the Python bindings, and one function per file that adds to the module.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -36,6 +36,7 @@ nb::ndarray<nb::numpy, T, nb::ndim<1>> as_array(const std::vector<T>& values) {
 void bind_angles(nb::module_& m);
 void bind_ops(nb::module_& m);
 void bind_outcomes(nb::module_& m);
+void bind_ozaki(nb::module_& m);
 void bind_stages(nb::module_& m);
 void bind_stacks(nb::module_& m);
 

@@ -283,18 +283,18 @@ void bind_ops(nb::module_& m) {
         std::vector<std::int64_t> place(size);
         const Kind kind = structure_of(matrix.data(), size, place.data());
         return nb::make_tuple(static_cast<int>(kind), array_of<std::int64_t>(place.data(), size));
-    }, "matrix"_a, "size"_a, "(kind, row of each column's entry) of a row-major matrix; see matrix_check.hpp.");
+    }, "matrix"_a, "size"_a, "(kind, row of each column's entry) of a row-major matrix; see ir/matrix_check.hpp.");
     m.def("distance_from_unitary", [](ComplexIn matrix, std::size_t size) {
         if (matrix.size() != size * size) throw std::invalid_argument("a matrix does not have the size given");
         return distance_from_unitary(matrix.data(), size);
-    }, "matrix"_a, "size"_a, "How far a row-major matrix is from a unitary one; see matrix_check.hpp.");
+    }, "matrix"_a, "size"_a, "How far a row-major matrix is from a unitary one; see ir/matrix_check.hpp.");
     m.def("split", [](const std::vector<complex_t>& u) {
         Matrix2 matrix;
         std::copy_n(u.begin(), 4, matrix.begin());
         const Split parts = split(matrix);
         const auto list = [](const Matrix2& m2) { return std::vector<complex_t>(m2.begin(), m2.end()); };
         return std::make_tuple(list(parts.left), list(parts.core), list(parts.right));
-    }, "matrix"_a, "Row-major (left, core, right) of a row-major 2 x 2 unitary; see fuse.hpp.");
+    }, "matrix"_a, "Row-major (left, core, right) of a row-major 2 x 2 unitary; see planner/fuse.hpp.");
 }
 
 }  // namespace qsim

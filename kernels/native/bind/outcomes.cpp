@@ -1,4 +1,4 @@
-// bind/outcomes.cpp -- the Python face of outcomes.hpp.
+// bind/outcomes.cpp -- the Python face of sampling/outcomes.hpp.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/pair.h>

@@ -1,5 +1,5 @@
 // bind/ozaki.cpp -- OzakiScheme, whose layers tests call one by one, and OzakiBlock. The GIL is released while they work.
-#include "bind/ozaki.hpp"
+#include "bind/bind.hpp"
 
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/pair.h>
@@ -10,6 +10,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "cpu/dispatch/kernel_table.hpp"
 #include "cpu/ozaki/ozaki.hpp"
 
 namespace nb = nanobind;

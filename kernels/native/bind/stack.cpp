@@ -95,8 +95,8 @@ void bind_stacks(nb::module_& m) {
     m.def("pauli_expectations", &expectations<float>, "states"_a, "x"_a, "z"_a, "out"_a, "threads"_a);
     m.def("pauli_sum", &sum, "states"_a, "x"_a, "z"_a, "weights"_a, "out"_a, "threads"_a);
     m.def("sample_stacks", &sample, "stacks"_a, "seed"_a, "shots"_a, "memory"_a, "threads"_a,
-          "(ends, keys, counts, order) of the shots of all rows; see stack_sample.hpp.");
-    m.def("uniforms", &uniforms, "seed"_a, "key"_a, "count"_a, "Numbers of a stream; see stream.hpp.");
+          "(ends, keys, counts, order) of the shots of all rows; see cpu/stack/sample.hpp.");
+    m.def("uniforms", &uniforms, "seed"_a, "key"_a, "count"_a, "Numbers of a stream; see sampling/stream.hpp.");
     m.attr("STACK_TILE") = kStackTile;
     m.attr("SLOT_NAME") = kSlotName;
 }

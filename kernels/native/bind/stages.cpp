@@ -1,4 +1,4 @@
-// bind/stages.cpp -- the Python face of the search for phases of a GPU's tile pass.
+// bind/stages.cpp -- Python bindings of the search for stages of a GPU's tile pass.
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/vector.h>
 
@@ -49,7 +49,7 @@ void bind_stages(nb::module_& m) {
              },
              "tile"_a, "register_qubits"_a, "line_qubits"_a, "loads"_a, "stores"_a, "pairs"_a, "energies"_a, "brief"_a);
     m.def("search_stages", &search, "items"_a, "rules"_a, nb::call_guard<nb::gil_scoped_release>(),
-          "(registers, pair) of each phase, as masks, and whether the last one's work waits for it; see phase_search.hpp.");
+          "(registers, pair) of each stage, as masks, and whether the last one's work waits for it; see stage_search.hpp.");
 }
 
 }  // namespace qsim

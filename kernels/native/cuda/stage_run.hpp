@@ -1,4 +1,4 @@
-// cuda/stage_run.hpp -- what one phase does with the operators that are left, and what that costs; for phase_search.cpp.
+// cuda/stage_run.hpp -- one stage applied to the operators that are left: which of them act, and at what energy. For stage_search.cpp.
 #pragma once
 
 #include <algorithm>
@@ -7,15 +7,15 @@
 #include <vector>
 
 #include "cuda/stage_search.hpp"
+#include "cuda/tuning.hpp"
 
 namespace qsim {
 
-constexpr int kWindow = 96;  // blocked items looked at: keeps a step's cost bounded
-constexpr int kLevels = 16;
-constexpr double kBoth = 4;  // tables that phases cost which both threads and tiles tell apart: each thread finds its own (H200, 2026-11)
+constexpr int kWindow = 96;    // a scan ends after as many blocked items: keeps its time bounded
+constexpr int kLevels = 16;    // rounds of tables that are told apart
 constexpr int kSelecting = 3;  // qubits that may choose the matrix of a block on a pair, MAX_SELECTING of cuda_pairs.py
 
-// By qubit: the qubits of the diagonals on it that wait, itself included; of those of signs alone apart.
+// For each qubit, the mask of all qubits of the diagonals on it that wait; diagonals of signs alone are kept apart.
 struct Waiting {
     std::array<index_t, 64> phases{}, signs{};
 };
@@ -23,11 +23,11 @@ struct Waiting {
 inline int lowest(index_t mask) { return __builtin_ctzll(mask); }
 inline int count(index_t mask) { return __builtin_popcountll(mask); }
 
-// What one phase does with a state.
-struct Run {
+// One stage as it takes items in order.
+struct StageRun {
     const std::vector<StageItem>& items;
     const StageRules& rules;
-    index_t registers, pair, selectable;  // the last: what may choose the matrix of a block
+    index_t registers, pair, selectable;  // selectable: qubits that may choose the matrix of a block on the pair
     Waiting waiting;
     std::array<std::int8_t, 64> level{};  // rounds of tables and operators so far, by qubit
     std::array<index_t, kLevels> tables{};
@@ -36,13 +36,13 @@ struct Run {
     double energy = 0, worth = 0, saved = 0;
     int done = 0;
     bool closed = true;  // the next operator on the pair begins a block
-    bool tabled = false;  // what the open block begins with is more than signs
+    bool tabled = false;  // the open block begins with a diagonal of more than signs
     index_t before = 0, chosen_by = 0;  // other qubits that the open block reads: at its beginning, and later
     index_t begun = 0;                  // qubits of the pair that it changes
     index_t since = 0;                  // what has changed after the block
 
-    // `choosing`: of the tile's qubits those that may choose the matrix of a block.
-    Run(const std::vector<StageItem>& all, const StageRules& given, index_t held, index_t lanes, index_t choosing, const Waiting& before)
+    // `choosing`: qubits of the tile that may choose the matrix of a block; qubits outside the tile always may.
+    StageRun(const std::vector<StageItem>& all, const StageRules& given, index_t held, index_t lanes, index_t choosing, const Waiting& before)
         : items(all), rules(given), registers(held), pair(lanes), selectable(choosing | ~given.inside), waiting(before) {}
 
     int level_of(index_t mask) const {
@@ -51,7 +51,7 @@ struct Run {
         return out;
     }
 
-    // Multiplies in what waits on `mask`; the qubits of that are returned.
+    // Multiplies in the diagonals that wait on `mask`; returns all their qubits.
     index_t take(index_t mask) {
         index_t out = 0;
         for (auto* set : {&waiting.phases, &waiting.signs})
@@ -64,7 +64,7 @@ struct Run {
         return out;
     }
 
-    // The qubits of phases, not of signs alone, that wait on `mask`.
+    // The qubits of the diagonals that wait on `mask`, those of signs alone left out.
     index_t waits_on(index_t mask) const {
         index_t out = 0;
         for (; mask; mask &= mask - 1) out |= waiting.phases[lowest(mask)];
@@ -82,10 +82,13 @@ struct Run {
 
     bool selects(index_t qubits) const { return !(qubits & ~selectable) && count(qubits) <= kSelecting; }
 
-    bool own(const StageItem& item) const { return item.mixed && !(item.mixed & ~pair) && selects(item.used & ~pair); }
+    // Whether an item acts as a block on the pair.
+    bool is_on_pair(const StageItem& item) const { return item.mixed && !(item.mixed & ~pair) && selects(item.used & ~pair); }
 
-    // Whether the open block, which may move to the end, takes more that reads the qubits `outer`; where what it begins with is in the
-    // way, that becomes a table. As cuda_work.py does it.
+    // Whether the open block takes one more operator, which reads the qubits `outer` outside the pair. As cuda_work.py does it:
+    // - where the block stands, if as few qubits choose its matrix then;
+    // - moved to the end of the stage, if `outer` has changed since the block and nothing that it reads has;
+    // - with the diagonal at its beginning taken out as a table, if that alone is in the way.
     bool joins(index_t outer, bool first = false) {
         if (closed) return false;
         const bool moves = outer & since, fits = selects(before | chosen_by | outer);
@@ -99,12 +102,13 @@ struct Run {
         return true;
     }
 
-    // What an operator on the pair and the diagonals before it read of other qubits chooses the block's matrix, where these may.
+    // An operator on the pair, with the diagonals before it. Other qubits that they read choose the block's matrix where that is allowed,
+    // else the diagonals become a table of their own.
     void on_pair(const StageItem& item) {
         bool phases = waits_on(item.mixed) & ~pair;
         index_t outer = take(item.mixed) & ~pair;
         if (!selects(outer | (item.used & ~pair))) {
-            if (phases) energy += rules.energies.table * (outer & ~rules.inside ? kBoth : 1);
+            if (phases) energy += rules.energies.table * (outer & ~rules.inside ? kTablesPerThread : 1);
             closed = true, phases = false, outer = 0;
         }
         const bool first = !(item.mixed & begun) && !(item.used & ~pair);
@@ -125,17 +129,17 @@ struct Run {
         for (index_t rest = all; rest; rest &= rest - 1) level[lowest(rest)] = static_cast<std::int8_t>(at);
         if (item.kind == StageItemKind::flip) {
             for (auto* set : {&waiting.phases, &waiting.signs})
-                if ((*set)[lowest(item.mixed)])  // what waits on its qubit waits on the controls as well from now on
+                if ((*set)[lowest(item.mixed)])  // a diagonal that waits on its qubit waits on the controls as well from now on
                     for (index_t rest = all; rest; rest &= rest - 1) (*set)[lowest(rest)] |= all;
         } else {
-            index_t found = waits_on(item.mixed);
+            index_t tabled_qubits = waits_on(item.mixed);
             if (take(item.mixed) & pair) {
-                if (joins(item.mixed)) found &= ~pair;
+                if (joins(item.mixed)) tabled_qubits &= ~pair;
                 else closed = true;
             }
-            if (found) {
-                tables[at] |= (found | item.mixed) & registers;
-                outer[at] = outer[at] || found & ~registers;
+            if (tabled_qubits) {
+                tables[at] |= (tabled_qubits | item.mixed) & registers;
+                outer[at] = outer[at] || tabled_qubits & ~registers;
             }
         }
         if (all & pair) closed = true;
@@ -161,7 +165,7 @@ struct Run {
         std::size_t k = 0;
         for (; k < left.size() && blocked < kWindow; ++k) {
             const StageItem& item = items[left[k]];
-            const bool on_it = own(item);
+            const bool on_it = is_on_pair(item);
             const bool outside = item.mixed & ~registers && !on_it && item.kind != StageItemKind::anywhere;
             if (item.mixed & (mixed | used) || item.used & mixed || outside) {
                 mixed |= item.mixed;

@@ -1,4 +1,4 @@
-// cuda/stage_search.cpp -- beam search: states are what is left to do, steps are phases, ranked by energy spent and expected.
+// cuda/stage_search.cpp -- beam search: a state is a list of items left to do, a step is a stage; states are ranked by energy and progress.
 #include "cuda/stage_search.hpp"
 
 #include <algorithm>
@@ -16,29 +16,27 @@ namespace qsim {
 
 namespace {
 
-constexpr std::size_t kPairs = 5;  // tried in a phase
+constexpr std::size_t kPairs = 5;  // pairs tried in a stage
 constexpr std::size_t kSeeds = 3;  // ready items from which register sets grow
-constexpr double kIdle = 0.6, kBusy = 900;  // of the picojoules that a last phase has less than kBusy (H200, 2026-11)
-constexpr double kLeastWorth = 0.8;  // of a pair's items, over what its blocks cost
-constexpr double kSpread = 0.45;  // of an exchange: a store to twice as many lines at once (H200, 2026-11)
-constexpr std::array kRates{1.0, 1.5};  // how much states are preferred that have done more
-constexpr std::size_t kWidth = 12, kLeastWidth = 4, kLooks = 16000;  // of the beam; narrower where there are many items
-constexpr std::size_t kBriefLooks = 600, kBriefLeast = 2;  // where searching is to take no longer than what follows it
+constexpr double kLeastWorth = 0.8;  // a pair is tried where its items are worth at least this share of its blocks' energy
+constexpr std::array kRates{1.0, 1.5};  // how much progress counts against energy
+constexpr std::size_t kWidth = 12, kLeastWidth = 4, kLooks = 16000;  // the beam's width; narrower where there are many items
+constexpr std::size_t kBriefLooks = 600, kBriefLeast = 2;  // the same of a brief search
 
-struct State {
+struct SearchState {
     std::vector<std::int32_t> left;
     Waiting waiting{};
-    double energy = 0, worth = 0;  // spent; of what is done
+    double energy = 0, worth = 0;  // spent so far; progress so far
     std::vector<StageChoice> path;
 };
 
-// What to do before the last phase, and what it does; no registers: nothing waits for it.
+// Items to do before the last stage, and items that wait for it; without registers nothing waits.
 struct Task {
     std::vector<std::int32_t> left, held;
     index_t registers = 0;
 };
 
-// Register sets on the way, and what each of those looked at can do.
+// Register sets in order of growth, and the worth of each set that was tried.
 struct Growth {
     std::vector<index_t> sets;
     std::unordered_map<index_t, double> worth;
@@ -65,59 +63,59 @@ public:
         return out;
     }
 
-    // Registers that can do much after all else, none where there are none.
+    // Registers in which much can be done after all other items; 0 where there are none.
     index_t last_registers() const {
-        State reversed;
+        SearchState reversed;
         for (std::size_t k = items_.size(); k-- > 0;) reversed.left.push_back(static_cast<std::int32_t>(k));
         Growth growth;
         grow(reversed, 0, 0, options(ready(reversed)), rules_.stores, growth);
         return growth.sets.empty() ? 0 : filled(growth.sets.back(), 0, rules_.stores);
     }
 
-    // The path of least energy that is found where items are worth `rate` times their usual energy.
-    State best(const Task& task, double rate) const {
+    // The cheapest path of a beam search in which progress counts `rate` times.
+    SearchState best(const Task& task, double rate) const {
         const double exchange = rules_.energies.exchange;
         const auto [looks, least] = rules_.brief ? std::pair(kBriefLooks, kBriefLeast) : std::pair(kLooks, kLeastWidth);
         const std::size_t width = std::clamp(looks / (items_.size() + 1), least, kWidth);
-        State start, found;
+        SearchState start, cheapest;
         start.left = task.left;
-        std::vector<State> beam{after(start, {}, 0)};
-        found.energy = std::numeric_limits<double>::infinity();
-        if (beam[0].left.empty()) found = ended(beam[0], task);
+        std::vector<SearchState> beam{after(start, {}, 0)};
+        cheapest.energy = std::numeric_limits<double>::infinity();
+        if (beam[0].left.empty()) cheapest = ended(beam[0], task);
         while (!beam.empty() && !beam[0].left.empty()) {
-            std::map<std::vector<std::int32_t>, State> next;
-            for (const State& state : beam)
+            std::map<std::vector<std::int32_t>, SearchState> next;
+            for (const SearchState& state : beam)
                 for (const StageChoice& choice : choices(state)) {
-                    State reached = after(state, choice, exchange);
+                    SearchState reached = after(state, choice, exchange);
                     if (reached.left.size() == state.left.size()) continue;
                     reached.path.push_back(choice);
                     if (reached.left.empty()) {
                         reached.energy += task.registers ? 0 : ending(choice, reached.energy - state.energy - exchange);
                         reached = ended(reached, task);
-                        if (reached.energy < found.energy) found = std::move(reached);
+                        if (reached.energy < cheapest.energy) cheapest = std::move(reached);
                         continue;
                     }
-                    State& known = next[reached.left];
+                    SearchState& known = next[reached.left];
                     if (known.left.empty() || reached.energy < known.energy) known = std::move(reached);
                 }
             beam.clear();
             for (auto& [left, state] : next)
-                if (state.energy < found.energy) beam.push_back(std::move(state));
-            const auto rank = [rate](const State& a) { return a.energy - a.worth * rate; };
-            std::stable_sort(beam.begin(), beam.end(), [&](const State& a, const State& b) { return rank(a) < rank(b); });
+                if (state.energy < cheapest.energy) beam.push_back(std::move(state));
+            const auto rank = [rate](const SearchState& a) { return a.energy - a.worth * rate; };
+            std::stable_sort(beam.begin(), beam.end(), [&](const SearchState& a, const SearchState& b) { return rank(a) < rank(b); });
             if (beam.size() > width) beam.resize(width);
         }
-        return found;
+        return cheapest;
     }
 
 private:
     const std::vector<StageItem>& items_;
     const StageRules& rules_;
 
-    State after(const State& state, const StageChoice& choice, double exchange) const {
-        State out;
+    SearchState after(const SearchState& state, const StageChoice& choice, double exchange) const {
+        SearchState out;
         out.path = state.path;
-        Run run(items_, rules_, choice.registers, choice.pair, choice.registers, state.waiting);
+        StageRun run(items_, rules_, choice.registers, choice.pair, choice.registers, state.waiting);
         run.over(state.left, &out.left);
         out.waiting = run.waiting;
         out.energy = state.energy + run.energy + exchange;
@@ -126,21 +124,21 @@ private:
         return out;
     }
 
-    // Of a last phase that itself costs `energy`. Threads that differ in a pair's qubits store to several lines at once; a phase that
-    // holds lines needs another after it.
+    // The energy added by a last stage that itself costs `energy`. Threads that differ in a pair's qubits store to several lines at once;
+    // a stage whose registers hold a line's qubits needs one more exchange.
     double ending(const StageChoice& choice, double energy) const {
         const double exchange = rules_.energies.exchange;
         if (choice.registers & rules_.stores) return exchange + idle(0);
         return (rules_.stores ? kSpread * exchange * count(choice.pair & ~rules_.stores) : 0) + idle(energy);
     }
 
-    // The last phase's work hides the fetch of what is left of the next tile.
+    // The last stage's work hides the rest of the next tile's fetch: too little of it costs energy.
     static double idle(double energy) { return kIdle * std::max(kBusy - energy, 0.0); }
 
-    // The state after what was held back.
-    State ended(const State& state, const Task& task) const {
+    // The state after the items that waited for the last stage.
+    SearchState ended(const SearchState& state, const Task& task) const {
         if (!task.registers) return state;
-        State out = state;
+        SearchState out = state;
         out.left = task.held;
         out = after(out, {task.registers, 0}, rules_.energies.exchange);
         out.energy += idle(out.energy - state.energy - rules_.energies.exchange);
@@ -148,14 +146,14 @@ private:
         return out;
     }
 
-    double worth(const State& state, index_t registers, index_t pair) const {
-        Run run(items_, rules_, registers, pair, registers, state.waiting);
+    double worth(const SearchState& state, index_t registers, index_t pair) const {
+        StageRun run(items_, rules_, registers, pair, registers, state.waiting);
         run.over(state.left, nullptr);
         return run.worth;
     }
 
-    // Masks of what could act now if its qubits were at hand.
-    std::vector<index_t> ready(const State& state) const {
+    // Masks of the items that could act now if registers held their qubits.
+    std::vector<index_t> ready(const SearchState& state) const {
         std::vector<index_t> out;
         index_t mixed = 0, used = 0;
         int blocked = 0;
@@ -171,21 +169,21 @@ private:
         return out;
     }
 
-    std::vector<index_t> pairs(const State& state) const {
+    std::vector<index_t> pairs(const SearchState& state) const {
         index_t wanted = 0;
         for (std::size_t k = 0; k < std::min<std::size_t>(state.left.size(), kWindow); ++k) wanted |= items_[state.left[k]].mixed;
-        std::vector<std::pair<double, index_t>> found;
+        std::vector<std::pair<double, index_t>> candidates;
         for (std::size_t i = 0; rules_.pairs && i < rules_.tile.size(); ++i)
             for (std::size_t j = i + 1; j < rules_.tile.size(); ++j) {
                 const index_t pair = index_t{1} << rules_.tile[i] | index_t{1} << rules_.tile[j];
                 if ((j - i) % rules_.line_qubits == 0 || pair & ~wanted) continue;
-                Run run(items_, rules_, 0, pair, rules_.inside, state.waiting);  // whatever registers it will have
+                StageRun run(items_, rules_, 0, pair, rules_.inside, state.waiting);  // whatever registers it will have
                 run.over(state.left, nullptr);
-                if (run.worth > kLeastWorth * run.energy) found.emplace_back(run.energy - run.worth, pair);
+                if (run.worth > kLeastWorth * run.energy) candidates.emplace_back(run.energy - run.worth, pair);
             }
-        std::stable_sort(found.begin(), found.end());
+        std::stable_sort(candidates.begin(), candidates.end());
         std::vector<index_t> out{0};
-        for (const auto& [energy, pair] : found)
+        for (const auto& [energy, pair] : candidates)
             if (out.size() <= kPairs) out.push_back(pair);
         return out;
     }
@@ -200,8 +198,8 @@ private:
         return registers;
     }
 
-    // `registers` grown by what lets most be done: all sets on the way.
-    void grow(const State& state, index_t registers, index_t pair, const std::vector<index_t>& options, index_t avoid, Growth& out) const {
+    // Grows `registers` by the mask that adds most worth, as long as one does; writes all sets on the way to `out`.
+    void grow(const SearchState& state, index_t registers, index_t pair, const std::vector<index_t>& options, index_t avoid, Growth& out) const {
         const auto worth_of = [&](index_t set) {
             const auto [at, fresh] = out.worth.try_emplace(set, 0.0);
             if (fresh) at->second = worth(state, set, pair);
@@ -211,27 +209,27 @@ private:
         for (;;) {
             if (registers || pair) out.sets.push_back(registers);
             index_t best = 0;
-            double found = most;
+            double best_worth = most;
             for (const index_t mask : options) {
                 const index_t option = registers | mask;
                 if (!(mask & ~registers) || mask & (avoid | pair) || count(option) > rules_.register_qubits) continue;
                 const double now = worth_of(option);
-                if (now > found) found = now, best = option;
+                if (now > best_worth) best_worth = now, best = option;
             }
             if (!best) return;
             registers = best;
-            most = found;
+            most = best_worth;
         }
     }
 
-    // What a register set may grow by: the masks of `ready`, and every qubit.
+    // Masks by which a register set may grow: those of `ready`, and every qubit.
     std::vector<index_t> options(std::vector<index_t> ready) const {
         for (const int q : rules_.tile)
             if (std::find(ready.begin(), ready.end(), index_t{1} << q) == ready.end()) ready.push_back(index_t{1} << q);
         return ready;
     }
 
-    std::vector<StageChoice> choices(const State& state) const {
+    std::vector<StageChoice> choices(const SearchState& state) const {
         const std::vector<index_t> at_hand = ready(state);
         const std::vector<index_t> masks = options(at_hand);
         const index_t avoid = state.path.empty() ? rules_.loads : 0;
@@ -258,20 +256,20 @@ private:
 
 StagePlan search_stages(const std::vector<StageItem>& items, const StageRules& rules) {
     const Search search(items, rules);
-    std::vector<std::pair<index_t, double>> ways;  // what waits for the end, and how much is preferred that has done more
+    std::vector<std::pair<index_t, double>> ways;  // (registers of a last stage for which items wait, rate of progress)
     const index_t last = search.last_registers();
     for (const index_t registers : {index_t{0}, last})
         if (registers || ways.empty())
             for (const double rate : kRates)
                 if (!rules.brief || rate == kRates.back()) ways.emplace_back(registers, rate);
-    std::vector<State> found(ways.size());
+    std::vector<SearchState> results(ways.size());
     const int threads = static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1u, 4u));
     parallel_chunks(ways.size(), rules.brief ? 1 : threads, [&](std::uint64_t i, int) {
-        found[i] = search.best(search.task(ways[i].first), ways[i].second);
+        results[i] = search.best(search.task(ways[i].first), ways[i].second);
     });
-    const auto least = [](const State& a, const State& b) { return a.energy < b.energy; };
-    const auto best = std::min_element(found.begin(), found.end(), least);
-    return {best->path, ways[best - found.begin()].first != 0};
+    const auto least = [](const SearchState& a, const SearchState& b) { return a.energy < b.energy; };
+    const auto best = std::min_element(results.begin(), results.end(), least);
+    return {best->path, ways[best - results.begin()].first != 0};
 }
 
 }  // namespace qsim

@@ -5,17 +5,14 @@
 #include <random>
 
 #include "planner/pass_search.hpp"
+#include "planner/tuning.hpp"
 
 namespace qsim {
 
 namespace {
 
 constexpr int kRandomSeeds = 12;
-constexpr double kDiagonalWeight = 0.01;    // a diagonal fits any tile: it only breaks ties between them
-constexpr double kSecondsPerItem = 2e-9;    // of looking at one item (EPYC 9004, 2026-11)
-constexpr double kShareOfRun = 0.06;        // of the time of all passes that a search for fewer may take
-constexpr double kLongestSeconds = 0.05;    // of such a search
-constexpr double kDensePair = 4.0;          // against a core or a rotation, phases and exchanges included (H200, 2026-11)
+constexpr double kDiagonalWeight = 0.01;  // a diagonal fits any tile: it only breaks ties between them
 
 // Where to start growing: nothing, every window of neighbouring qubits, random subsets.
 std::vector<index_t> seeds(const Scan& scan, index_t previous, std::mt19937_64& random) {

@@ -4,7 +4,6 @@
 #include "cpu/isa/isa.hpp"
 
 namespace qsim {
-extern const TileKernels kernels_avx2;
 const TileKernels kernels_avx2 = {"avx2", QSIM_VECTOR_BYTES / 8, QSIM_VECTOR_BYTES / 4,
                                 isa_avx2::kMaxRotations, isa_avx2::run_tiles<double>, isa_avx2::run_tiles<float>,
                                 {isa_avx2::stack_apply, isa_avx2::stack_overlap}};

@@ -4,7 +4,6 @@
 #include "cpu/isa/isa.hpp"
 
 namespace qsim {
-extern const TileKernels kernels_avx512;
 const TileKernels kernels_avx512 = {"avx512", QSIM_VECTOR_BYTES / 8, QSIM_VECTOR_BYTES / 4,
                                 isa_avx512::kMaxRotations, isa_avx512::run_tiles<double>, isa_avx512::run_tiles<float>,
                                 {isa_avx512::stack_apply, isa_avx512::stack_overlap}};

@@ -1,5 +1,6 @@
 // cpu/isa/isa.hpp -- the tile loop: gather, sweeps, scatter. Included once per instruction set, which defines QSIM_ISA and
 // QSIM_VECTOR_BYTES.
+#include "cpu/dispatch/kernel_table.hpp"
 #include "cpu/stack/dense.hpp"
 #include "cpu/stack/overlap.hpp"
 #include "cpu/tile/dense.hpp"
@@ -93,7 +94,7 @@ static bool open_pages(const TileView<Real>& view, index_t base) {
     return any;
 }
 
-// scratch: the tile, the tables of kGroupPhases phases, then room for copies (tile_run.cpp sizes it).
+// scratch: the tile, the tables of kGroupPhases phases, then room for copies (cpu/tile/run.cpp sizes it).
 template <class Real>
 static void run_tiles(const TileView<Real>& view, Real* state, index_t begin, index_t end, Real* scratch) {
     Real* tile = scratch;

@@ -4,7 +4,6 @@
 #include "cpu/isa/isa.hpp"
 
 namespace qsim {
-extern const TileKernels kernels_portable;
 const TileKernels kernels_portable = {"portable", QSIM_VECTOR_BYTES / 8, QSIM_VECTOR_BYTES / 4,
                                 isa_portable::kMaxRotations, isa_portable::run_tiles<double>, isa_portable::run_tiles<float>,
                                 {isa_portable::stack_apply, isa_portable::stack_overlap}};

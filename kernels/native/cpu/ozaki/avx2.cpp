@@ -3,7 +3,6 @@
 #include "cpu/ozaki/kernels.hpp"
 
 namespace qsim {
-extern const OzakiKernels ozaki_kernels_avx2;
 const OzakiKernels ozaki_kernels_avx2 = {"avx2", ozaki_avx2::encode, ozaki_avx2::product, ozaki_avx2::reduce, ozaki_avx2::accumulate,
                                         ozaki_avx2::finish};
 }  // namespace qsim

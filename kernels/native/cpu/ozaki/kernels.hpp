@@ -1,7 +1,8 @@
 // cpu/ozaki/kernels.hpp -- residues, INT8 products and CRT sums. Included once per instruction set, which defines QSIM_ISA.
-// Only plain types here, as in simd.hpp.
+// Only plain types here, as in base/simd.hpp.
 #pragma once
 
+#include "cpu/dispatch/kernel_table.hpp"
 #include "cpu/ozaki/ozaki.hpp"
 
 #ifdef __AVX512VNNI__

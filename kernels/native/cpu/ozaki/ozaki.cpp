@@ -3,29 +3,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <string>
 
 #include "base/parallel.hpp"
-#include "cpu/tile/run.hpp"
+#include "cpu/dispatch/kernel_table.hpp"
+#include "cpu/tuning.hpp"
 
 namespace qsim {
-
-extern const OzakiKernels ozaki_kernels_portable;
-#ifdef QSIM_X86
-extern const OzakiKernels ozaki_kernels_avx2, ozaki_kernels_vnni;
-#endif
-
-const OzakiKernels& ozaki_kernels() {
-    static const OzakiKernels& kernels = []() -> const OzakiKernels& {
-#ifdef QSIM_X86
-        const std::string name = tile_kernels().name;
-        if (name == "avx512" && __builtin_cpu_supports("avx512vnni")) return ozaki_kernels_vnni;
-        if (name != "portable") return ozaki_kernels_avx2;
-#endif
-        return ozaki_kernels_portable;
-    }();
-    return kernels;
-}
 
 namespace {
 
@@ -52,7 +35,6 @@ namespace {
 constexpr int kRescueExponent = 600;
 constexpr double kTiny = 0x1p-900, kRescue = 0x1p600;  // squares of columns below this norm squared are taken of scaled values
 constexpr double kExponentSlack = 1 + 0x1p-11;         // half of moduli.NORM_SLACK: the rest is for the norm's own rounding
-constexpr index_t kPanelAmps = 1 << 14;                // sums of a panel: 512 KiB
 
 // value * 2^exponent in two steps, for exponents beyond a double's range; rounds at most once
 struct Scale {
@@ -204,7 +186,7 @@ void OzakiBlock::redo(Panel<Real>& panel, std::complex<Real>* amps, int c) const
 template <class Real>
 OzakiOutcome OzakiBlock::run(std::complex<Real>* amps, const OzakiColumns& columns, double tolerance, int threads) const {
     const index_t num_columns = index_t{1} << columns.free.size();
-    const int width = static_cast<int>(std::min<index_t>(num_columns, std::clamp<index_t>(kPanelAmps / size_, 8, 64)));
+    const int width = static_cast<int>(std::min<index_t>(num_columns, std::clamp<index_t>(kOzakiPanelAmps / size_, 8, 64)));
     std::vector<index_t> offsets(size_);
     for (index_t k = 0; k < size_; ++k) offsets[k] = deposit(k, columns.targets.data(), static_cast<int>(columns.targets.size()));
     std::vector<Panel<Real>> panels;

@@ -29,24 +29,9 @@ struct OzakiScheme {
 
 constexpr int kOzakiRows = 16;  // of the matrix to a packed block: one vector register of sums
 
-// The kernels of one instruction set. Residues are balanced: -(m-1)/2 to (m-1)/2.
-struct OzakiKernels {
-    const char* name;
-    // plus/minus[j] = residue of re[j] +- root * im[j]; re, im hold integers below 2^61
-    void (*encode)(const OzakiModulus& m, const double* re, const double* im, index_t count, std::int8_t* plus, std::int8_t* minus);
-    // out[column][row] = sum_k matrix[row][k] * columns[column][k]; packed: [row / 16][k / 4][row % 16][k % 4], value + 128
-    void (*product)(const std::uint8_t* packed, index_t rows, index_t size, const std::int8_t* columns, int num_columns, std::int32_t* out);
-    void (*reduce)(const OzakiModulus& m, const std::int32_t* sums, index_t count, std::int8_t* out);
-    // sums: re_high, re_low, im_high, im_low, `count` of each
-    void (*accumulate)(const OzakiModulus& m, const std::int8_t* plus, const std::int8_t* minus, index_t count, double* sums);
-    void (*finish)(double product_high, double product_low, const double* sums, index_t count, double* re, double* im);
-};
-
-const OzakiKernels& ozaki_kernels();  // the best this machine runs, within what QSIM_OZAKI_ISA names
-
 inline index_t padded(index_t count, index_t multiple) { return (count + multiple - 1) / multiple * multiple; }
 
-// Packs one plane of residues (row-major rows x size) for OzakiKernels::product.
+// Packs one plane of residues (row-major rows x size) as OzakiKernels::product reads it.
 void ozaki_pack(const std::int8_t* plane, index_t rows, index_t size, std::uint8_t* packed);
 
 // Which columns of a state a block acts on.

@@ -3,7 +3,6 @@
 #include "cpu/ozaki/kernels.hpp"
 
 namespace qsim {
-extern const OzakiKernels ozaki_kernels_portable;
 const OzakiKernels ozaki_kernels_portable = {"portable", ozaki_portable::encode, ozaki_portable::product, ozaki_portable::reduce, ozaki_portable::accumulate,
                                         ozaki_portable::finish};
 }  // namespace qsim

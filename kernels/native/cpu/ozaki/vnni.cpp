@@ -3,7 +3,6 @@
 #include "cpu/ozaki/kernels.hpp"
 
 namespace qsim {
-extern const OzakiKernels ozaki_kernels_vnni;
 const OzakiKernels ozaki_kernels_vnni = {"vnni", ozaki_vnni::encode, ozaki_vnni::product, ozaki_vnni::reduce, ozaki_vnni::accumulate,
                                         ozaki_vnni::finish};
 }  // namespace qsim

@@ -7,10 +7,10 @@
 #include <cstdint>
 
 #include "base/bits.hpp"
+#include "cpu/tuning.hpp"
 
 namespace qsim {
 
-constexpr int kStackTile = 13;     // positions of a tile at most: two tiles of 128 KiB stay in a second-level cache
 constexpr int kStackMinTile = 3;   // a tile fills a vector register of any instruction set
 constexpr int kStackTargets = 32;  // targets of one diagonal
 
@@ -39,15 +39,6 @@ struct StackTile {
     double *re, *im;   // 2^bits numbers each
     int bits;
     index_t base;      // state index of its first amplitude: the bits outside the tile
-};
-
-// The kernels of one instruction set. `data` holds complex numbers, re and im interleaved; `scratch` has room for two
-// tiles. `apply` does the operator or, with `adjoint`, its conjugate transpose. `overlap` adds to `out`, laid out as the
-// operator's data, the sum of conj(bra[row]) ket[column] over all amplitudes where the controls are satisfied.
-struct StackKernels {
-    void (*apply)(const StackOp& op, const double* data, const std::int64_t* indices, bool adjoint, const StackTile& tile,
-                  double* scratch);
-    void (*overlap)(const StackOp& op, const StackTile& bra, const StackTile& ket, double* out, double* scratch);
 };
 
 }  // namespace qsim

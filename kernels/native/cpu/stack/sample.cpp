@@ -1,4 +1,4 @@
-// cpu/stack/sample.cpp -- see stack_sample.hpp.
+// cpu/stack/sample.cpp -- see sample.hpp.
 #include "cpu/stack/sample.hpp"
 
 #include <algorithm>

@@ -7,7 +7,7 @@
 
 #include "base/aligned.hpp"
 #include "base/parallel.hpp"
-#include "cpu/tile/program.hpp"
+#include "cpu/dispatch/kernel_table.hpp"
 
 namespace qsim {
 

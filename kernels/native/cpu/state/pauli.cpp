@@ -8,12 +8,12 @@
 #include <vector>
 
 #include "base/parallel.hpp"
+#include "cpu/tuning.hpp"
 
 namespace qsim {
 
 namespace {
 
-constexpr int kChunkBits = 10;          // amplitudes of a chunk: three buffers of 8 KiB stay in a first-level cache
 constexpr index_t kBatches = 64;        // partial sums: their number, and so their order, is fixed
 constexpr index_t kTransformFrom = 10;  // strings of one group from which on the whole transform is cheaper than folds
 
@@ -84,7 +84,7 @@ void pauli_expectations(const std::complex<Real>* state, int num_qubits, const i
     std::vector<index_t> order(count);
     std::iota(order.begin(), order.end(), index_t{0});
     const std::vector<Group> groups = make_groups(x, z, order);
-    const int bits = std::min(num_qubits, kChunkBits);
+    const int bits = std::min(num_qubits, kPauliChunkBits);
     const index_t size = index_t{1} << bits, low = size - 1, chunks = index_t{1} << (num_qubits - bits);
     const index_t batches = std::min(chunks, kBatches), share = chunks / batches;
     std::vector<double> partial(batches * count, 0.0);
@@ -116,7 +116,7 @@ void pauli_expectations(const std::complex<Real>* state, int num_qubits, const i
 
 void pauli_sum(const std::complex<double>* state, int num_qubits, const index_t* x, const index_t* z, const double* weights,
                index_t count, std::complex<double>* out, int threads) {
-    const int bits = std::min(num_qubits, kChunkBits);
+    const int bits = std::min(num_qubits, kPauliChunkBits);
     const index_t size = index_t{1} << bits, low = size - 1;
     parallel_chunks(index_t{1} << (num_qubits - bits), threads, [&](index_t chunk, int) {
         std::complex<double>* to = out + (chunk << bits);

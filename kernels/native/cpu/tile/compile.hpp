@@ -90,7 +90,7 @@ class TileCompiler {
     complex_t scale_ = 1;
 };
 
-// Sorts diagonals by the positions they touch and writes the tables (tile_phase.cpp).
+// Sorts diagonals by the positions they touch and writes the tables (phase_tables.cpp).
 template <class Real>
 Phase compile_phase(TileProgram<Real>& program, const std::vector<int>& position, const std::vector<const TileOp*>& diagonals,
                     complex_t scale);

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "cpu/dispatch/kernel_table.hpp"
 #include "cpu/tile/compile.hpp"
 
 namespace qsim {

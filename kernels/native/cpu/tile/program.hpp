@@ -11,7 +11,6 @@
 
 #include "base/aligned.hpp"
 #include "base/bits.hpp"
-#include "cpu/stack/op.hpp"
 #include "cpu/state/pages.hpp"
 
 namespace qsim {
@@ -126,16 +125,5 @@ struct TileView {
 inline index_t phase_room(int num_tile, int low_bits) {
     return ((index_t{2} << kMaxVariants << low_bits) + (index_t{2} << (num_tile - low_bits)) + 31) / 32 * 32;
 }
-
-// The kernels of one instruction set.
-struct TileKernels {
-    const char* name;
-    int lanes_double, lanes_single, max_rotations;
-    void (*run_double)(const TileView<double>&, double* state, index_t begin, index_t end, double* scratch);
-    void (*run_single)(const TileView<float>&, float* state, index_t begin, index_t end, float* scratch);
-    StackKernels stack;
-};
-
-const TileKernels& tile_kernels();  // the best this machine runs, or what QSIM_OZAKI_ISA names
 
 }  // namespace qsim

@@ -1,37 +1,15 @@
-// cpu/tile/run.cpp -- chooses the instruction set, hands tiles to threads.
+// cpu/tile/run.cpp -- hands the tiles of a state to threads, which run the kernels of this machine's instruction set.
 #include "cpu/tile/run.hpp"
 
 #include <algorithm>
-#include <cstdlib>
-#include <stdexcept>
-#include <string>
+#include <vector>
 
 #include "base/parallel.hpp"
+#include "cpu/dispatch/kernel_table.hpp"
 
 namespace qsim {
 
-extern const TileKernels kernels_portable;
-#ifdef QSIM_X86
-extern const TileKernels kernels_avx2, kernels_avx512;
-#endif
-
 namespace {
-
-const TileKernels& choose_kernels() {
-    const char* wanted = std::getenv("QSIM_OZAKI_ISA");
-    const std::string name = wanted ? wanted : "";
-    if (name == "portable") return kernels_portable;
-#ifdef QSIM_X86
-    const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2");
-    const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
-                        __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw");
-    if (avx512 && (name.empty() || name == "avx512")) return kernels_avx512;
-    if (avx2 && (name.empty() || name == "avx2")) return kernels_avx2;
-#endif
-    if (!name.empty())
-        throw std::runtime_error("QSIM_OZAKI_ISA=" + name + " is not available here; use portable, avx2 or avx512, or unset it");
-    return kernels_portable;
-}
 
 template <class Real>
 void run_range(const TileView<Real>& view, Real* state, index_t begin, index_t end, Real* scratch);
@@ -56,17 +34,6 @@ std::vector<index_t> tile_pages(const TileProgram<Real>& program, int page_bits)
 }
 
 }  // namespace
-
-const TileKernels& tile_kernels() {
-    static const TileKernels& kernels = choose_kernels();
-    return kernels;
-}
-
-int lane_bits(bool single) {
-    int lanes = single ? tile_kernels().lanes_single : tile_kernels().lanes_double, bits = 0;
-    while (lanes >>= 1) ++bits;
-    return bits;
-}
 
 template <class Real>
 void run_program(const TileProgram<Real>& program, Real* state, const PageView& pages, int threads, bool prefetch) {

@@ -9,6 +9,4 @@ namespace qsim {
 template <class Real>
 void run_program(const TileProgram<Real>& program, Real* state, const PageView& pages, int threads, bool prefetch);
 
-int lane_bits(bool single);  // log2 of the amplitudes one vector register holds
-
 }  // namespace qsim
