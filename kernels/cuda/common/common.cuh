@@ -87,7 +87,7 @@ __device__ __forceinline__ void copy_async(unsigned shared_at, const double2* fr
 __device__ __forceinline__ void copy_async(unsigned shared_at, const float2* from) {
     asm volatile("cp.async.ca.shared.global [%0], [%1], 8;" ::"r"(shared_at), "l"(from) : "memory");
 }
-// The same, but zeros where `nothing` holds: memory is not read then.
+// Copies as above, but writes zeros where `nothing` holds: memory is not read then.
 __device__ __forceinline__ void copy_async_unless(bool nothing, unsigned shared_at, const double2* from) {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_at), "l"(from), "r"(nothing ? 0 : 16) : "memory");
 }

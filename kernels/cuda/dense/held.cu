@@ -67,7 +67,7 @@ __device__ __forceinline__ void multiply(Sums (&sums)[kWarpRows], const Held& he
     }
 }
 
-// What one thread knows of a tile.
+// One thread's part of every tile.
 struct Thread {
     index_t offset;                         // at which it fetches in the first iteration
     unsigned write_slot, read_slot, team, row_block;
@@ -77,8 +77,8 @@ __device__ __forceinline__ Thread thread_of(const index_t* places, const HeldTil
     const index_t* lanes = places + 2 * kThreads;
     const unsigned lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
     const Store to = {__ldg(lanes + 2 * lane), __ldg(lanes + 2 * lane + 1), tiles.column, tiles.exchange != 0};
-    const index_t *own = places + 2 * threadIdx.x, *read = lanes + 64 + lane;
-    return {__ldg(own), (unsigned)__ldg(own + 1), (unsigned)__ldg(read), warp / kTeam, warp % kTeam * kWarpRows, to};
+    const index_t *thread = places + 2 * threadIdx.x, *read = lanes + 64 + lane;
+    return {__ldg(thread), (unsigned)__ldg(thread + 1), (unsigned)__ldg(read), warp / kTeam, warp % kTeam * kWarpRows, to};
 }
 
 // Asks for all amplitudes of a tile.
@@ -99,8 +99,8 @@ __device__ __forceinline__ void apply(amp_t* to, const amp_t* tile, const Held& 
 #pragma unroll 1
     for (unsigned group = me.team; group < kGroups; group += kTeams) {
         Sums sums[kWarpRows] = {};
-        const amp_t* own = tile + group * kGroupSlots;
-        multiply(sums, held, own + me.read_slot, own + (me.read_slot ^ tiles.second_slots), one);
+        const amp_t* amps = tile + group * kGroupSlots;
+        multiply(sums, held, amps + me.read_slot, amps + (me.read_slot ^ tiles.second_slots), one);
 #pragma unroll
         for (int r = 0; r < kWarpRows; ++r) {
             const index_t offset = tiles.group_offset[group] + tiles.block_offset[me.row_block + r];

@@ -1,4 +1,4 @@
-// ozaki/hopper.cuh -- what the products by warpgroup instructions share: barriers, bulk copies, clusters, descriptors.
+// ozaki/hopper.cuh -- barriers, bulk copies, clusters and descriptors, shared by the products by warpgroup instructions.
 // Source     PTX ISA, mbarrier, cp.async.bulk, wgmma's matrix descriptor
 #pragma once
 #include "ozaki/ozaki.cuh"

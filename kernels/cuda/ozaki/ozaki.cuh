@@ -49,7 +49,7 @@ struct Columns {
     int depth_blocks;     // K / kDepth
 };
 
-// What is known of each column of a launch; zero at its start.
+// The record of one column of a launch; zero at its start.
 struct ColumnRecord {
     double square, rescued;         // of its norm; rescued: of its amplitudes times 2^600
     double expected_re, expected_im;  // the check row times the column

@@ -9,7 +9,7 @@
 extern "C" __global__ void __launch_bounds__(128, 4)
 ozaki_reconstruct(const signed char* __restrict__ residues, const double* __restrict__ weights, double2* __restrict__ result,
                   ColumnRecord* __restrict__ records, const __grid_constant__ Columns columns, const __grid_constant__ Scheme scheme) {
-    __shared__ double2 found[2][128];
+    __shared__ double2 half_sums[2][128];
     __shared__ unsigned words[2][2 * kModuli][128];  // of this step and the next
     const int lane = threadIdx.x & 31, half = threadIdx.x >> 5 & 1, group = (blockIdx.x & 1) * 2 + (threadIdx.x >> 6);
     const unsigned across = columns.row_stride / kTileColumns, number = blockIdx.x >> 1, column_block = number % across, row_block = number / across;
@@ -50,12 +50,12 @@ ozaki_reconstruct(const signed char* __restrict__ residues, const double* __rest
     for (int i = 0; i < 4; ++i) {
         sum[i].x += __shfl_down_sync(~0u, sum[i].x, 16);
         sum[i].y += __shfl_down_sync(~0u, sum[i].y, 16);
-        if (lane < 16) found[half][(group & 1) * 64 + lane + 16 * i] = sum[i];
+        if (lane < 16) half_sums[half][(group & 1) * 64 + lane + 16 * i] = sum[i];
     }
     __syncthreads();
     const index_t column = (index_t)column_block * kTileColumns + (blockIdx.x & 1) * 128 + threadIdx.x;
     if (column < columns.num_columns) {
-        atomicAdd(&records[column].found_re, found[0][threadIdx.x].x + found[1][threadIdx.x].x);
-        atomicAdd(&records[column].found_im, found[0][threadIdx.x].y + found[1][threadIdx.x].y);
+        atomicAdd(&records[column].found_re, half_sums[0][threadIdx.x].x + half_sums[1][threadIdx.x].x);
+        atomicAdd(&records[column].found_im, half_sums[0][threadIdx.x].y + half_sums[1][threadIdx.x].y);
     }
 }

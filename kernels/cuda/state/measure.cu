@@ -42,10 +42,10 @@ marginal(const amp_t* __restrict__ state, double* __restrict__ partial, const __
         for (unsigned b = 0; b < 5; ++b)
             if (!((m.lane_mask >> b) & 1)) sum += __shfl_xor_sync(0xffffffffu, sum, 1 << b);
         if ((lane & ~m.lane_mask) == 0) {
-            unsigned own = 0, place = 0;
+            unsigned outcome = 0, place = 0;
             for (unsigned b = 0; b < 5; ++b)
-                if ((m.lane_mask >> b) & 1) own |= ((lane >> b) & 1) << place++;
-            partial[((chunk * m.num_high + high) << m.lane_count) + own] = sum;
+                if ((m.lane_mask >> b) & 1) outcome |= ((lane >> b) & 1) << place++;
+            partial[((chunk * m.num_high + high) << m.lane_count) + outcome] = sum;
         }
     }
 }
@@ -74,30 +74,30 @@ find_sample(const amp_t* __restrict__ state, const double* __restrict__ cumulati
         }
         double before = low ? cumulative[low - 1] : 0.0;
         const index_t first = low << chunk_bits;
-        long long found = -1, last_nonzero = (long long)first;
-        for (index_t i = 0; i < 1ull << chunk_bits && found < 0; i += 32) {
-            const double own = norm2(state[first + i + lane]);
-            double sum = own;
+        long long sample = -1, last_nonzero = (long long)first;
+        for (index_t i = 0; i < 1ull << chunk_bits && sample < 0; i += 32) {
+            const double probability = norm2(state[first + i + lane]);
+            double sum = probability;
             for (int d = 1; d < 32; d <<= 1) {
                 const double other = __shfl_up_sync(0xffffffffu, sum, d);
                 if (lane >= d) sum += other;
             }
-            const unsigned passed = __ballot_sync(0xffffffffu, before + sum > target && own > 0);
-            const unsigned nonzero = __ballot_sync(0xffffffffu, own > 0);
-            if (passed) found = (long long)(first + i + __ffs(passed) - 1);
+            const unsigned passed = __ballot_sync(0xffffffffu, before + sum > target && probability > 0);
+            const unsigned nonzero = __ballot_sync(0xffffffffu, probability > 0);
+            if (passed) sample = (long long)(first + i + __ffs(passed) - 1);
             if (nonzero) last_nonzero = (long long)(first + i + 31 - __clz(nonzero));
             before += __shfl_sync(0xffffffffu, sum, 31);
         }
-        if (lane == 0) out[s] = found >= 0 ? found : last_nonzero;
+        if (lane == 0) out[s] = sample >= 0 ? sample : last_nonzero;
     }
 }
 
 extern "C" __global__ void __launch_bounds__(256)
-collapse(amp_t* __restrict__ state, index_t num_amps, index_t mask, index_t wanted, double scale) {
+collapse(amp_t* __restrict__ state, index_t num_amps, index_t mask, index_t value, double scale) {
     const real_t factor = (real_t)scale;
     for (index_t i = (index_t)blockIdx.x * blockDim.x + threadIdx.x; i < num_amps; i += (index_t)gridDim.x * blockDim.x) {
         amp_t a = state[i];
-        const bool keep = (i & mask) == wanted;
+        const bool keep = (i & mask) == value;
         a.x = keep ? a.x * factor : (real_t)0;  // rounds once
         a.y = keep ? a.y * factor : (real_t)0;
         state[i] = a;

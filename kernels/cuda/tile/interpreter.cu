@@ -16,8 +16,8 @@ struct Place {
 };
 
 __device__ __forceinline__ Place enter(const index_t* program, unsigned layout, index_t tile_base) {
-    ulonglong2 own = __ldg(reinterpret_cast<const ulonglong2*>(program + layout + kThreadTable) + threadIdx.x);
-    return {tile_base | own.x, (unsigned)own.y, layout};
+    ulonglong2 entry = __ldg(reinterpret_cast<const ulonglong2*>(program + layout + kThreadTable) + threadIdx.x);
+    return {tile_base | entry.x, (unsigned)entry.y, layout};
 }
 
 __device__ __forceinline__ unsigned slot_of(const unsigned (&mask)[kRegisterQubits], unsigned slot, int r) {

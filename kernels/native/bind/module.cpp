@@ -94,11 +94,11 @@ NB_MODULE(_native, m) {
             }
             return out;
         }, "uniforms"_a, "threads"_a)
-        .def("collapse", [](State& s, qsim::index_t mask, qsim::index_t wanted, double scale, int threads) {
+        .def("collapse", [](State& s, qsim::index_t mask, qsim::index_t value, double scale, int threads) {
             nb::gil_scoped_release release;
             s.settle(threads);
-            s.visit([&](auto* amps) { qsim::collapse(amps, s.num_qubits(), mask, wanted, scale, threads); });
-        }, "mask"_a, "wanted"_a, "scale"_a, "threads"_a);
+            s.visit([&](auto* amps) { qsim::collapse(amps, s.num_qubits(), mask, value, scale, threads); });
+        }, "mask"_a, "value"_a, "scale"_a, "threads"_a);
 
     nb::class_<TilePass>(m, "TileProgram")
         .def(nb::init<int, std::vector<int>, std::vector<int>, std::vector<int>, bool>(), "num_qubits"_a, "qubits"_a, "zero_qubits"_a,

@@ -1,4 +1,4 @@
-// bind/ops.cpp -- the Python face of operator lists: how they are filled, rewritten, searched and read.
+// bind/ops.cpp -- Python bindings of operator lists: filling, rewriting, searching and reading them.
 #include <nanobind/stl/complex.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
@@ -46,7 +46,7 @@ nb::object content(const OpList& ops, std::size_t most) {
     return nb::bytes(out.data(), out.size());
 }
 
-// What a plan depends on, as bytes: all but numbers, of which it matters whether they are those of an H or a core, or all 1 (a SWAP's).
+// All that a plan depends on, as bytes: everything but the numbers. Of these it matters whether they are an H, a core or all 1 (a SWAP).
 nb::bytes structure(const OpList& ops) {
     std::string out;
     for (std::size_t k = 0; k < ops.size(); ++k) {
@@ -81,8 +81,8 @@ void append(OpList& ops, int kind, std::vector<std::int32_t> qubits, const std::
     const auto structure = static_cast<Kind>(kind);
     if (num_targets > 32) throw std::invalid_argument("an operator has more than 32 targets");
     const std::size_t rows = std::size_t{1} << num_targets;
-    const std::size_t wanted = structure == Kind::kUnitary ? rows * rows : structure == Kind::kHadamard ? 0 : rows;
-    if (data.size() != wanted || (structure == Kind::kPermutation) != permutation.has_value())
+    const std::size_t num_data = structure == Kind::kUnitary ? rows * rows : structure == Kind::kHadamard ? 0 : rows;
+    if (data.size() != num_data || (structure == Kind::kPermutation) != permutation.has_value())
         throw std::invalid_argument("an operator's data does not have its kind's shape");
     std::vector<std::uint32_t> places;
     if (permutation) {
@@ -90,12 +90,12 @@ void append(OpList& ops, int kind, std::vector<std::int32_t> qubits, const std::
         places.assign(permutation->data(), permutation->data() + rows);
     }
     Block block;  // the array itself, which nobody writes
-    if (wanted >= kSharedNumbers)
+    if (num_data >= kSharedNumbers)
         block = Block(data.data(), [owner = new ComplexIn(data)](const complex_t*) {
             nb::gil_scoped_acquire gil;
             delete owner;
         });
-    ops.append(structure, qubits.data(), num_targets, controls.size(), data.data(), wanted, places.data(), intern_name(name),
+    ops.append(structure, qubits.data(), num_targets, controls.size(), data.data(), num_data, places.data(), intern_name(name),
                std::move(block));
 }
 

@@ -1,4 +1,4 @@
-// bind/outcomes.cpp -- the Python face of sampling/outcomes.hpp.
+// bind/outcomes.cpp -- Python bindings of sampling/outcomes.hpp: distinct outcomes, their counts and names.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/pair.h>
@@ -28,13 +28,13 @@ nb::list labels(const std::vector<index_t>& keys, const Reads& reads, std::vecto
 }
 
 nb::tuple read_outcomes(IndexIn samples, Reads reads, std::vector<index_t> base, bool memory) {
-    Outcomes found;
+    Outcomes outcomes;
     {
         nb::gil_scoped_release release;
-        found = distinct_outcomes(samples.data(), samples.size(), reads, memory);
+        outcomes = distinct_outcomes(samples.data(), samples.size(), reads, memory);
     }
-    nb::object order = memory ? nb::cast(as_array(found.order)) : nb::none();
-    return nb::make_tuple(labels(found.keys, reads, std::move(base)), as_array(found.counts), order);
+    nb::object order = memory ? nb::cast(as_array(outcomes.order)) : nb::none();
+    return nb::make_tuple(labels(outcomes.keys, reads, std::move(base)), as_array(outcomes.counts), order);
 }
 
 // Strings of bits, registers apart; see the name's docstring below.

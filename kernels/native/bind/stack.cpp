@@ -1,4 +1,4 @@
-// bind/stack.cpp -- the Python face of stacks of states, arrays (rows, 2**num_qubits), and of Pauli strings on them.
+// bind/stack.cpp -- Python bindings of stacks of states, arrays (rows, 2**num_qubits), and of Pauli strings on them.
 #include <nanobind/stl/vector.h>
 
 #include "base/parallel.hpp"
@@ -63,8 +63,8 @@ nb::tuple sample(nb::list stacks, const std::vector<std::uint32_t>& seed, index_
     for (nb::handle item : stacks) {
         const auto stack = nb::cast<nb::tuple>(item);
         values.push_back(nb::cast<Stack<const complex_t>>(stack[1]));
-        const bool made = stack[0].is_none();  // the values are the states
-        rows.push_back({made ? nullptr : nb::cast<const StackProgram*>(stack[0]), values.back().data(), values.back().shape(1),
+        const bool is_state = stack[0].is_none();  // then the values are the states themselves
+        rows.push_back({is_state ? nullptr : nb::cast<const StackProgram*>(stack[0]), values.back().data(), values.back().shape(1),
                         values.back().shape(0), nb::cast<index_t>(stack[3]), nb::cast<std::vector<int>>(stack[2])});
     }
     StackShots shots_of;

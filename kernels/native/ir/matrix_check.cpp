@@ -49,8 +49,8 @@ bool is_hadamard(const complex_t* matrix, std::size_t size) {
     const double entry = 1 / std::sqrt(static_cast<double>(size));
     for (std::size_t row = 0; row < size; ++row)
         for (std::size_t column = 0; column < size; ++column) {
-            const double wanted = __builtin_parityll(row & column) ? -entry : entry;
-            if (!(std::norm(matrix[row * size + column] - wanted) < kRounded * kRounded)) return false;
+            const double expected = __builtin_parityll(row & column) ? -entry : entry;
+            if (!(std::norm(matrix[row * size + column] - expected) < kRounded * kRounded)) return false;
         }
     return true;
 }

@@ -1,4 +1,4 @@
-// ir/matrix_check.hpp -- what is true of a matrix that a user gave.
+// ir/matrix_check.hpp -- structure and unitarity of a matrix that a user passed in.
 #pragma once
 
 #include <cstdint>

@@ -142,9 +142,9 @@ void GateTable::append_to(OpList& list, const std::vector<std::uint32_t>& rows, 
         if (at + count > qubits.size() || value + row.num_values > num_values) throw std::invalid_argument("too few qubits or values");
         entries.assign(qubits.begin() + at + row.num_controls, qubits.begin() + at + count);
         for (int j = 0; j < row.num_controls; ++j) entries.push_back(qubits[at + j] | kControlOne);
-        const bool own = row.num_values > 0;
-        list.append(row.kind, entries.data(), row.num_targets, row.num_controls, own ? values + value : row.values.data(),
-                    own ? row.num_values : row.values.size(), row.permutation.data(), row.name);
+        const bool has_values = row.num_values > 0;
+        list.append(row.kind, entries.data(), row.num_targets, row.num_controls, has_values ? values + value : row.values.data(),
+                    has_values ? row.num_values : row.values.size(), row.permutation.data(), row.name);
         at += count;
         value += row.num_values;
     }

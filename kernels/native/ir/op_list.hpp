@@ -1,4 +1,4 @@
-// ir/op_list.hpp -- operators in order as columns: what ops.Op holds, without an object for each.
+// ir/op_list.hpp -- operators in order, stored as columns: the fields of Python's Op without an object for each.
 #pragma once
 
 #include <algorithm>

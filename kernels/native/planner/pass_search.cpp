@@ -35,7 +35,7 @@ constexpr Round kClimbRounds[] = {{1, 0, 2, true, 0},     {1, 0, 6, true, 0},   
 constexpr int kFailures = 4;  // rounds in a row that find nothing end a search
 constexpr double kNear = 0.1;  // of all qubits: operators that join qubits no farther apart, on average, want windows first
 
-// What is left after some passes.
+// The operators left after some passes.
 struct Branch {
     std::vector<Item> left;
     std::vector<index_t> tiles;

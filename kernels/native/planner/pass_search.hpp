@@ -12,7 +12,7 @@ std::vector<Item> joined_items(const std::vector<Item>& items);
 // No passes over `items` are fewer than this.
 std::size_t fewest_passes(const std::vector<Item>& items, const Scan& scan);
 
-// What a search may look at, in items, and how many of them one scan looks at, on average.
+// Limits of a search: the items that it may look at in all, and those that one scan looks at on average.
 struct Budget {
     double items, per_scan;
 };

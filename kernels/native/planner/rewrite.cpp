@@ -1,4 +1,4 @@
-// planner/rewrite.cpp -- what fewer qubits and names can do before fusion and planning: SWAPs as names, a product state as the start.
+// planner/rewrite.cpp -- operators that need no pass: SWAPs become new names of qubits, leading one-qubit gates a product state.
 #include "planner/fuse.hpp"
 
 namespace qsim {

@@ -72,8 +72,8 @@ inline index_t any_of(index_t mask, std::mt19937_64& random) {
 // The tile with as many qubits of `previous` as a line has.
 inline index_t with_line(index_t tile, index_t previous, index_t line) {
     while (count_of(tile & previous) < count_of(line)) {
-        const index_t others = previous & ~tile, wanted = others & line ? others & line : others;
-        tile |= wanted & -wanted;
+        const index_t others = previous & ~tile, candidates = others & line ? others & line : others;
+        tile |= candidates & -candidates;
     }
     return tile;
 }

@@ -58,7 +58,7 @@ void place_lines(std::vector<TileChoice>& passes, const Scan& scan) {
     }
 }
 
-// What scans looked at.
+// Items and scans that a search has looked at.
 struct Looked {
     std::size_t items = 0, scans = 0;
 };
@@ -132,8 +132,8 @@ std::vector<TileChoice> search(const std::vector<Item>& items, const std::vector
     const Budget budget{seconds / kSecondsPerItem, static_cast<double>(looked.items) / scans};
     const std::vector<index_t> fewer = fewer_passes(joined, scan, most, budget);
     if (!fewer.empty()) tiles = fewer;
-    const auto found = [&](const Item*, std::size_t, index_t, std::size_t k) { return k < tiles.size() ? tiles[k] : scan.fixed(); };
-    return passes_by(items, scan, found);
+    const auto chosen = [&](const Item*, std::size_t, index_t, std::size_t k) { return k < tiles.size() ? tiles[k] : scan.fixed(); };
+    return passes_by(items, scan, chosen);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// planner/tile_search.hpp -- chooses the tiles of a plan: the planner's inner scan.
+// planner/tile_search.hpp -- divides operators into passes, each with the qubits of its tile.
 #pragma once
 
 #include <cstdint>
@@ -27,10 +27,10 @@ struct TileRules {
 // operator that changes more qubits than fit gets a pass of its own, and nothing moves. The result depends on the input alone.
 std::vector<TileChoice> search_tiles(const OpList& ops, int num_qubits, const TileRules& rules);
 
-// What a matrix on two qubits counts as: one that keeps the parity as a rotation does, 1.
+// The cost of a matrix on two qubits in rotations: 1 for a core, which keeps the parity of the two bits.
 double mixes_of_pair(const complex_t* matrix);
 
-// What `ops` cost per amplitude inside a tile.
+// The work of `ops` per amplitude inside a tile.
 struct TileWork {
     double flops = 0, sweeps = 0;
     int phase_layers = 0;  // sweeps for diagonals: one for all that no mixing operator separates

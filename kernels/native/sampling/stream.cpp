@@ -1,4 +1,4 @@
-// sampling/stream.cpp -- see stream.hpp.
+// sampling/stream.cpp -- seeding and steps of the generator.
 // Source  M. E. O'Neill, "PCG: A family of simple fast space-efficient statistically good algorithms for random number
 //         generation" (2014): XSL-RR 128/64; her randutils' seed_seq_fe, as NumPy's SeedSequence specifies it.
 #include "sampling/stream.hpp"

@@ -1,4 +1,4 @@
-// cpu/stack/sample.cpp -- see sample.hpp.
+// cpu/stack/sample.cpp -- looks uniform numbers up in the distribution of each state, and sorts or counts what they hit.
 #include "cpu/stack/sample.hpp"
 
 #include <algorithm>

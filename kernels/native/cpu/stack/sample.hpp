@@ -17,7 +17,7 @@ struct StackRows {
     std::vector<int> qubits;  // measured, ascending: bit j of a key is what qubits[j] reads
 };
 
-// What the shots of each row gave, one row after the other.
+// The outcomes of each row's shots, one row after the other.
 struct StackShots {
     std::vector<std::int64_t> ends;    // of each row's part of `keys` and `counts`
     std::vector<std::int64_t> keys;    // distinct in a row, ascending

@@ -1,4 +1,4 @@
-// cpu/stack/stack.cpp -- see stack.hpp.
+// cpu/stack/stack.cpp -- groups the operators of a stack program into steps, runs them forwards and back.
 #include "cpu/stack/stack.hpp"
 
 #include <algorithm>
@@ -144,7 +144,7 @@ void StackProgram::close(int position) {
 
 void StackProgram::finish() {
     for (int position = 0; position < bits_; ++position) close(position);
-    // What comes first on its position comes first of all, lowest positions first: the state grows with them.
+    // A step that comes first on its position comes first of all, lowest positions first: the state grows with them.
     std::uint32_t seen = 0;
     std::vector<Step> first, rest;
     for (const Step& step : steps_) {

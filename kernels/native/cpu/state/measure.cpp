@@ -1,4 +1,4 @@
-// cpu/state/measure.cpp -- see measure.hpp.
+// cpu/state/measure.cpp -- sums, samples and collapses of a state, chunk by chunk.
 #include "cpu/state/measure.hpp"
 
 #include <algorithm>
@@ -121,16 +121,16 @@ void sample_states(const std::complex<Real>* state, int num_qubits, const double
     auto cumulative = chunk_sums(state, num_qubits, kSampleBits, threads);
     std::partial_sum(cumulative.begin(), cumulative.end(), cumulative.begin());
     const double total = cumulative.back();
-    std::vector<std::pair<double, index_t>> wanted(count);  // thresholds ascending, with the shot they belong to
-    for (index_t i = 0; i < count; ++i) wanted[i] = {uniforms[i] * total, i};
-    std::sort(wanted.begin(), wanted.end());
+    std::vector<std::pair<double, index_t>> thresholds(count);  // thresholds ascending, with the shot they belong to
+    for (index_t i = 0; i < count; ++i) thresholds[i] = {uniforms[i] * total, i};
+    std::sort(thresholds.begin(), thresholds.end());
     const index_t chunk = std::min(index_t{1} << num_qubits, index_t{1} << kSampleBits);
     const index_t batch = 4096;
     parallel_chunks((count + batch - 1) / batch, threads, [&](index_t number, int) {
         index_t last_chunk = ~index_t{0}, i = 0, end = 0, last_positive = 0;
         double sum = 0;
         for (index_t k = number * batch; k < std::min(count, (number + 1) * batch); ++k) {
-            const double threshold = wanted[k].first;
+            const double threshold = thresholds[k].first;
             index_t c = std::upper_bound(cumulative.begin(), cumulative.end(), threshold) - cumulative.begin();
             if (c == cumulative.size())  // rounding at the very end: the last chunk that holds anything
                 c = std::lower_bound(cumulative.begin(), cumulative.end(), total) - cumulative.begin();
@@ -146,18 +146,18 @@ void sample_states(const std::complex<Real>* state, int num_qubits, const double
                 if (probability(state[i]) > 0) last_positive = i;
                 ++i;
             }
-            out[wanted[k].second] = static_cast<std::int64_t>(i < end ? i : last_positive);
+            out[thresholds[k].second] = static_cast<std::int64_t>(i < end ? i : last_positive);
         }
     });
 }
 
 template <class Real>
-void collapse(std::complex<Real>* state, int num_qubits, index_t mask, index_t wanted, double scale, int threads) {
+void collapse(std::complex<Real>* state, int num_qubits, index_t mask, index_t value, double scale, int threads) {
     const index_t size = index_t{1} << num_qubits, chunk = std::min(size, index_t{1} << kChunkBits);
     const Real factor = static_cast<Real>(scale);
     parallel_chunks(size / chunk, threads, [&](index_t number, int) {
         for (index_t i = number * chunk; i < (number + 1) * chunk; ++i)
-            state[i] = (i & mask) == wanted ? std::complex<Real>(state[i].real() * factor, state[i].imag() * factor)
+            state[i] = (i & mask) == value ? std::complex<Real>(state[i].real() * factor, state[i].imag() * factor)
                                                 : std::complex<Real>(0);
     });
 }

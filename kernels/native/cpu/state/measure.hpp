@@ -28,8 +28,8 @@ template <class Real>
 void sample_states(const std::complex<Real>* state, int num_qubits, const double* uniforms, index_t count, std::int64_t* out,
                    int threads);
 
-// Amplitudes whose index bits under `mask` are not `wanted` become 0, the others are multiplied by `scale`.
+// Amplitudes whose index bits under `mask` are not `value` become 0, the others are multiplied by `scale`.
 template <class Real>
-void collapse(std::complex<Real>* state, int num_qubits, index_t mask, index_t wanted, double scale, int threads);
+void collapse(std::complex<Real>* state, int num_qubits, index_t mask, index_t value, double scale, int threads);
 
 }  // namespace qsim

@@ -14,7 +14,7 @@ namespace qsim {
 
 constexpr int kPageBits = 21;  // log2 of the bytes of a huge page, in which the system hands out a large state's memory
 
-// What threads need of the pages of one state. `flags` is null where every page is in use.
+// The pages of one state as threads see them. `flags` is null where every page is in use.
 struct PageView {
     enum : std::uint8_t { kUnused, kInHand, kInUse };
 

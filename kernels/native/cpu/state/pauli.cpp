@@ -1,4 +1,4 @@
-// cpu/state/pauli.cpp -- see pauli.hpp.
+// cpu/state/pauli.cpp -- products of a chunk's amplitudes, folded or transformed into the values of all strings.
 // Source  P|i> = i^(number of Y) (-1)^(bits of i in z) |i ^ x>. Sums with signs are Walsh-Hadamard sums: folded one qubit
 //         at a time for few strings, the whole transform for many (arXiv:quant-ph/0406176, section 3).
 #include "cpu/state/pauli.hpp"

@@ -1,4 +1,4 @@
-// cpu/tile/program.hpp -- what a tile pass does, as plain data that the kernels read.
+// cpu/tile/program.hpp -- the sweeps of a tile pass, as plain data that the kernels read.
 //
 // A tile holds the 2^T amplitudes whose qubits outside the tile have fixed values. Inside, amplitude i lies in vector
 // i / W, lane i % W (W = amplitudes a vector register holds), stored as W real parts, then W imaginary parts.
@@ -97,7 +97,7 @@ struct TileProgram {
     std::vector<index_t> gather, scatter;  // state offset of each half vector (W/2 amplitudes), in amplitudes
 };
 
-// The same, as pointers, for kernels that must not instantiate library templates.
+// A TileProgram as pointers, for kernels that must not instantiate library templates.
 template <class Real>
 struct TileView {
     int num_tile, lane_bits, low_bits, block_bits;
