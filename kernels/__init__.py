@@ -1,1 +1,1 @@
-"""Kernel sources: cpu/ is the C++ extension, cuda/ holds the CUDA C++ files."""
+"""Kernel sources: native/ is the C++ extension, cuda/ holds CUDA C++ in folders; see README.md."""

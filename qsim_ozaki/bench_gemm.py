@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-import qsim_ozaki._cpu as _cpu
+import qsim_ozaki._native as _native
 from qsim_ozaki import founding, moduli
 from qsim_ozaki.bench_blocks import BITS_34, BlockMap, make_engine, random_vector
 from qsim_ozaki.calibrate_ops import haar
@@ -148,7 +148,7 @@ def variants(block: BlockMap, only: tuple[str, ...]) -> list[Variant]:
             if max(size, 7) in FINISHED:
                 out.append(block.emulated_on_gpu(count, Pipeline(FINISHED[max(size, 7)], 8)))
     elif "emulated" in only:
-        name = f"emulated {_cpu.ozaki_isa()}, in place"
+        name = f"emulated {_native.ozaki_isa()}, in place"
         out += [block.emulated(count, name) for count in counts(size)]
     if "founding" in only:
         forms = [
@@ -173,7 +173,7 @@ def others(options: GemmOptions) -> list[Line]:
         lines += _of_another_process(replace(options, only=("library",)), changes, "(cuBLAS' own emulation)")
     if options.engine == "cpu" and "emulated" in options.only and "QSIM_OZAKI_ISA" not in os.environ:
         asked = replace(options, only=("emulated",))
-        for name in SETS[SETS.index(_cpu.ozaki_isa()) + 1 :]:
+        for name in SETS[SETS.index(_native.ozaki_isa()) + 1 :]:
             lines += _of_another_process(asked, {"QSIM_OZAKI_ISA": TOLD[name]})
     return lines
 

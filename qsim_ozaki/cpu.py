@@ -1,4 +1,4 @@
-"""The CPU engine: states and tile programs of the C++ extension `_cpu`.
+"""The CPU engine: states and tile programs of the C++ extension `_native`.
 
 In: steps of a plan. Out: amplitudes, probabilities, samples. It decides nothing and never touches Qiskit.
 """
@@ -13,7 +13,7 @@ from typing import TypeAlias, cast
 import numpy as np
 from numpy.typing import NDArray
 
-import qsim_ozaki._cpu as _cpu
+import qsim_ozaki._native as _native
 from qsim_ozaki import cpu_calibrate, ozaki
 from qsim_ozaki.cpu_program import tile_program
 from qsim_ozaki.device import Device, amplitude_bytes
@@ -37,12 +37,12 @@ class CpuState:
     def __init__(self, num_qubits: int, precision: str) -> None:
         self.num_qubits = num_qubits
         self.precision = precision
-        self.native = _cpu.State(num_qubits, precision == "single")
+        self.native = _native.State(num_qubits, precision == "single")
         self.checks = ColumnChecks()
 
 
 class CpuEngine:
-    """Runs steps with the kernels of `_cpu` on ``threads`` threads."""
+    """Runs steps with the kernels of `_native` on ``threads`` threads."""
 
     name = "cpu"
     samples_stacks = True
@@ -81,7 +81,7 @@ class CpuEngine:
         limit = self.max_memory_bytes or needed
         if needed > SMALL_STATE_BYTES:  # a smaller one is not worth asking for
             free = available_memory_bytes()
-            limit = min(limit, free if needed <= free else free + _cpu.release_kept_buffer())
+            limit = min(limit, free if needed <= free else free + _native.release_kept_buffer())
         if needed > limit:
             raise CapacityError(too_wide(num_qubits, precision, cpu_calibrate.processor(), limit))
         return CpuState(num_qubits, precision)
@@ -95,13 +95,13 @@ class CpuEngine:
     def copy(self, state: State) -> CpuState:
         """An independent copy of ``state``."""
         out = self.allocate(state.num_qubits, state.precision)
-        out.native.copy_from(_native(state), self.threads)
+        out.native.copy_from(_native_state(state), self.threads)
         return out
 
     def run_step(self, state: State, step: Step) -> None:
         """Does ``step`` in place."""
         if isinstance(step, Prepare):
-            _native(state).prepare(np.ascontiguousarray(step.factors).reshape(-1), self.threads)
+            _native_state(state).prepare(np.ascontiguousarray(step.factors).reshape(-1), self.threads)
         elif isinstance(step, TilePass):
             assert not step.swaps, "no plan for a CPU moves qubits"
             self._run_tile(state, step.qubits, step.ops, (step.zero_qubits, step.one_qubits))
@@ -139,19 +139,19 @@ class CpuEngine:
         self, state: State, qubits: Sequence[int], ops: Sequence[Op], fixed: tuple[Qubits, Qubits] = ((), ())
     ) -> None:
         program = tile_program(state.num_qubits, qubits, state.precision, ops, fixed)
-        program.run(_native(state), self.threads)
+        program.run(_native_state(state), self.threads)
 
     def vector(self, state: State) -> NDArray[np.complexfloating]:
         """The amplitudes: a view of the state's memory, which stays alive as long as the view."""
-        return cast("NDArray[np.complexfloating]", _native(state).vector(self.threads))
+        return cast("NDArray[np.complexfloating]", _native_state(state).vector(self.threads))
 
     def norm(self, state: State) -> float:
         """Squared 2-norm of the state."""
-        return float(_native(state).norm(self.threads))
+        return float(_native_state(state).norm(self.threads))
 
     def probabilities(self, state: State, qubits: Sequence[int]) -> NDArray[np.float64]:
         """Marginal probabilities ``(2**len(qubits),)``; index bit j is ``qubits[j]``."""
-        return cast("NDArray[np.float64]", _native(state).probabilities(list(qubits), self.threads))
+        return cast("NDArray[np.float64]", _native_state(state).probabilities(list(qubits), self.threads))
 
     def pauli_values(self, state: State, x: NDArray[np.uint64], z: NDArray[np.uint64]) -> NDArray[np.float64]:
         """``<state| P |state>`` of Pauli strings, ``(strings,)``."""
@@ -163,22 +163,22 @@ class CpuEngine:
 
     def sample(self, state: State, uniforms: NDArray[np.float64]) -> NDArray[np.int64]:
         """The basis state at which the cumulative probability passes each of ``uniforms`` times the norm."""
-        return cast("NDArray[np.int64]", _native(state).sample(np.ascontiguousarray(uniforms), self.threads))
+        return cast("NDArray[np.int64]", _native_state(state).sample(np.ascontiguousarray(uniforms), self.threads))
 
     def collapse(self, state: State, qubits: Sequence[int], outcome: int, scale: float) -> None:
         """Zeroes the amplitudes whose ``qubits[j]`` is not bit j of ``outcome``, multiplies the others by ``scale``."""
-        _native(state).collapse(*collapse_masks(qubits, outcome), scale, self.threads)
+        _native_state(state).collapse(*collapse_masks(qubits, outcome), scale, self.threads)
 
     @property
     def stack_qubits(self) -> int:
         """Qubits of the widest state that stays in a second-level cache, scratch included."""
-        return int(_cpu.STACK_TILE)
+        return int(_native.STACK_TILE)
 
     def run_stacks(self, works: Sequence[StackWork], precision: str) -> list[NDArray[np.complexfloating]]:
         """Each work's final states, ``(rows, 2**num_qubits)``; rows are shared out among the threads."""
         out: list[NDArray[np.complexfloating]] = []
         for work in works:
-            program = _cpu.StackProgram(work.num_qubits, list(range(work.num_qubits)))
+            program = _native.StackProgram(work.num_qubits, list(range(work.num_qubits)))
             program.add(OpList.of(work.ops).native)
             program.finish()
             states = np.empty((len(work.numbers), 1 << work.num_qubits), complex)
@@ -220,15 +220,15 @@ def _read(path: str) -> bytes:
         os.close(descriptor)
 
 
-def extension_block(block: ozaki.Block, threads: int = 1) -> _cpu.OzakiBlock:
+def extension_block(block: ozaki.Block, threads: int = 1) -> _native.OzakiBlock:
     """``block`` as the extension runs it, its residues made on ``threads`` threads."""
     scheme = block.scheme
-    constants = _cpu.OzakiScheme(
+    constants = _native.OzakiScheme(
         scheme.moduli, [scheme.matrix_bits, scheme.column_bits, block.exponent], list(scheme.product)
     )
-    return _cpu.OzakiBlock(constants, block.matrix, block.weights, block.check_row, threads)
+    return _native.OzakiBlock(constants, block.matrix, block.weights, block.check_row, threads)
 
 
-def _native(state: State) -> _cpu.State:
+def _native_state(state: State) -> _native.State:
     assert isinstance(state, CpuState)
     return state.native

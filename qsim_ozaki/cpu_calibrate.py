@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-import qsim_ozaki._cpu as _cpu
+import qsim_ozaki._native as _native
 from qsim_ozaki.cache import DeviceRecords
 from qsim_ozaki.calibrate_ops import random_unitary, rotations
 from qsim_ozaki.cpu_program import tile_program
@@ -38,7 +38,7 @@ RECORDS = DeviceRecords("devices.json")
 @cache
 def _measured(threads: int) -> dict[str, float]:
     """Rates of this machine, from the cache file or measured now."""
-    name = f"{processor()} {_cpu.isa()} {threads} threads {version('qsim-ozaki')}"
+    name = f"{processor()} {_native.isa()} {threads} threads {version('qsim-ozaki')}"
     return RECORDS.record(name, RATES.keys(), lambda: {key: rate(threads) for key, rate in RATES.items()})
 
 
@@ -94,7 +94,7 @@ def processor() -> str:
 
 def _best_seconds(num_qubits: int, ops: Sequence[Op], precision: str, threads: int) -> float:
     """Least of a few runs of ``ops`` as one tile pass over the line's and the highest qubits, on a product state."""
-    state = _cpu.State(num_qubits, precision == "single")
+    state = _native.State(num_qubits, precision == "single")
     angles = np.random.default_rng(1).uniform(0.3, 1.2, num_qubits)
     state.prepare(np.stack([np.cos(angles), 1j * np.sin(angles)], 1).reshape(-1), threads)
     width = min(num_qubits, tile_qubits())
@@ -120,7 +120,7 @@ def _prepare_bytes_per_s(num_qubits: int, first_live: int, threads: int) -> floa
     factors[first_live:] = np.sqrt(0.5)
     times = []
     for _ in range(1 + PREPARE_REPEATS):
-        state = _cpu.State(num_qubits, False)
+        state = _native.State(num_qubits, False)
         start = time.perf_counter()
         state.prepare(factors.reshape(-1), threads)
         times.append(time.perf_counter() - start)

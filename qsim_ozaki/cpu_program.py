@@ -1,13 +1,13 @@
 """A step's ops as a tile program of the C++ extension.
 
-In: ops on physical qubits and the tile they run in. Out: a `_cpu.TileProgram`. It runs nothing.
+In: ops on physical qubits and the tile they run in. Out: a `_native.TileProgram`. It runs nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-import qsim_ozaki._cpu as _cpu
+import qsim_ozaki._native as _native
 from qsim_ozaki.op_list import OpList
 from qsim_ozaki.ops import Op
 
@@ -18,7 +18,7 @@ def tile_program(
     precision: str,
     ops: Iterable[Op],
     fixed: tuple[Iterable[int], Iterable[int]] = ((), ()),
-) -> _cpu.TileProgram:
+) -> _native.TileProgram:
     """``ops`` as a program of the extension that runs inside tiles over ``qubits``.
 
     Args:
@@ -29,6 +29,6 @@ def tile_program(
         fixed: qubits outside the tile that are |0>, and those that are |1>: what holds only zeros is left alone.
     """
     zeros, ones = fixed
-    program = _cpu.TileProgram(num_qubits, list(qubits), list(zeros), list(ones), precision == "single")
+    program = _native.TileProgram(num_qubits, list(qubits), list(zeros), list(ones), precision == "single")
     program.add(OpList.of(ops).native)
     return program

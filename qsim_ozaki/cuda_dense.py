@@ -1,6 +1,6 @@
 """Shapes and tables of dense blocks on a GPU: matrix fragments, places in a tile.
 
-In: targets, controls, a matrix. Out: arrays and records as `dense_held.cu` and `dense_streamed.cu` read them. No GPU.
+In: targets, controls, a matrix. Out: arrays and records as `dense/held.cu` and `dense/streamed.cu` read them. No GPU.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class BlockShape:
 
 @dataclass(frozen=True, slots=True)
 class HeldShape(BlockShape):
-    """How `dense_held.cu` lays it out.
+    """How `dense/held.cu` lays it out.
 
     Attributes:
         warp_rows: blocks of 16 rows of the matrix that a warp holds, in 32 registers for each 16 columns.
@@ -100,7 +100,7 @@ class HeldShape(BlockShape):
 
 @dataclass(frozen=True, slots=True)
 class StreamedShape(BlockShape):
-    """How `dense_streamed.cu` lays it out.
+    """How `dense/streamed.cu` lays it out.
 
     Every tile reads the whole matrix from L2, which delivers about 6.5 TB/s (H200, 2026-11): a matrix of 4 MiB (k = 9)
     wants as many groups as shared memory holds.
@@ -240,7 +240,7 @@ def dense_tables(
 def held_places(
     frame: GroupFrame, numbers: Sequence[int], shape: BlockShape, tile: NDArray[Any]
 ) -> list[NDArray[np.uint64]]:
-    """The places of `dense_held.cu`, those of iterations, groups and rows in the record ``tile``."""
+    """The places of `dense/held.cu`, those of iterations, groups and rows in the record ``tile``."""
     slot = frame.slot | {q: GROUP_COLUMNS << len(frame.rows) + b for b, q in enumerate(numbers)}
     steps = [(1 << q, slot[q]) for q in sorted(slot)]
     together = shape.threads.bit_length() - 1
@@ -253,7 +253,7 @@ def held_places(
 
 
 def streamed_places(frame: GroupFrame, shape: BlockShape) -> list[NDArray[np.uint64]]:
-    """The places of `dense_streamed.cu`: each iteration brings whole rows."""
+    """The places of `dense/streamed.cu`: each iteration brings whole rows."""
     late = frame.rows[shape.threads.bit_length() - 1 - GROUP_BITS :]
     early = [q for q in sorted(frame.slot) if q not in late]
     return [

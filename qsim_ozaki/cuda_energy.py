@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-import qsim_ozaki._cpu as _cpu
+import qsim_ozaki._native as _native
 from qsim_ozaki.cuda_lower import HALF_TURN, Item, is_core
 from qsim_ozaki.cuda_tuning import CORE, FLIP, MATRIX, PHASE_OF_ROTATION, ROTATION
 
 PLAIN, CORE_KIND, FLIP_KIND, SIGN, ANYWHERE = (
-    _cpu.PhaseItemKind[name].value for name in ("PLAIN", "CORE", "FLIP", "SIGN", "ANYWHERE")
+    _native.StageItemKind[name].value for name in ("PLAIN", "CORE", "FLIP", "SIGN", "ANYWHERE")
 )
 StageRow: TypeAlias = tuple[int, int, float, float, int]
 

@@ -45,10 +45,10 @@ def _rows(macros: Sequence[str], values: Iterable[str]) -> tuple[dict[str, str],
     return tuple(dict(zip(macros, text.split(), strict=True)) for text in values)
 
 
-WHOLE_MACROS = ("REAL", "MODULI", "DEPTH", "WHOLE")  # of ozaki_encode.cu and ozaki_finish.cu
-WGMMA_MACROS = ("DEPTH", "CLUSTER", "STAGES", "WHOLE")  # of ozaki_held.cu: cuda_ozaki_pipeline.Wgmma
+WHOLE_MACROS = ("REAL", "MODULI", "DEPTH", "WHOLE")  # of ozaki/encode.cu and ozaki/finish.cu
+WGMMA_MACROS = ("DEPTH", "CLUSTER", "STAGES", "WHOLE")  # of ozaki/product_held.cu: cuda_ozaki_pipeline.Wgmma
 WGMMA = ("1 1 8 0", "2 2 8 8", "4 2 8 8", "8 2 6 0")
-# of dense_held.cu and dense_streamed.cu, by number of targets; cuda_dense's shapes say what each means and why
+# of dense/held.cu and dense/streamed.cu, by number of targets; cuda_dense's shapes say what each means and why
 HELD_MACROS = ("REAL", "K", "THREADS", "GROUPS", "WARP_ROWS", "STAGES", "PRODUCTS", "BLOCKS")
 HELD_SHAPES = (
     "double 4 128 8 1 6 4 2",
@@ -70,40 +70,40 @@ STREAMED_SHAPES = (
 TENSOR_CORES = (90, 100)  # others have no m16n8k16 of doubles, or too little shared memory
 
 KERNELS: dict[str, Kernel] = {
-    "tile_exec": Kernel("tile_exec.cu", "tile_exec"),
-    "prepare": Kernel("prepare.cu", "prepare"),
-    "marginal": Kernel("measure.cu", "marginal"),
-    "find_sample": Kernel("measure.cu", "find_sample"),
-    "collapse": Kernel("measure.cu", "collapse"),
-    "pauli_values": Kernel("pauli.cu", "pauli_values"),
-    "stack_run": Kernel("stack.cu", "stack_run"),
-    "block_gather": Kernel("block_gather.cu", "block_gather"),
-    "block_scatter": Kernel("block_gather.cu", "block_scatter"),
-    "dense_held": Kernel("dense_held.cu", "dense_held", _rows(HELD_MACROS, HELD_SHAPES), TENSOR_CORES),
+    "tile_exec": Kernel("tile/interpreter.cu", "tile_exec"),
+    "prepare": Kernel("state/prepare.cu", "prepare"),
+    "marginal": Kernel("state/measure.cu", "marginal"),
+    "find_sample": Kernel("state/measure.cu", "find_sample"),
+    "collapse": Kernel("state/measure.cu", "collapse"),
+    "pauli_values": Kernel("state/pauli.cu", "pauli_values"),
+    "stack_run": Kernel("state/stack.cu", "stack_run"),
+    "block_gather": Kernel("dense/gather.cu", "block_gather"),
+    "block_scatter": Kernel("dense/gather.cu", "block_scatter"),
+    "dense_held": Kernel("dense/held.cu", "dense_held", _rows(HELD_MACROS, HELD_SHAPES), TENSOR_CORES),
     "dense_streamed": Kernel(
-        "dense_streamed.cu", "dense_streamed", _rows(STREAMED_MACROS, STREAMED_SHAPES), TENSOR_CORES
+        "dense/streamed.cu", "dense_streamed", _rows(STREAMED_MACROS, STREAMED_SHAPES), TENSOR_CORES
     ),
-    "hadamard_tf32": Kernel("hadamard_tf32.cu", "hadamard_tf32", ({},)),
-    "ozaki_clear": Kernel("ozaki_scale.cu", "ozaki_clear", ({},), most_shared=True),
-    "ozaki_scale": Kernel("ozaki_scale.cu", "ozaki_scale", most_shared=True),
+    "hadamard_tf32": Kernel("experiments/hadamard_tf32.cu", "hadamard_tf32", ({},)),
+    "ozaki_clear": Kernel("ozaki/scale.cu", "ozaki_clear", ({},), most_shared=True),
+    "ozaki_scale": Kernel("ozaki/scale.cu", "ozaki_scale", most_shared=True),
     "ozaki_residues": Kernel(
-        "ozaki_residues.cu",
+        "ozaki/residues.cu",
         "ozaki_residues",
         (DOUBLE | {"MODULI": "15", "WHOLE": "0"}, SINGLE | {"MODULI": "8", "WHOLE": "8"}),
         most_shared=True,
     ),
     "ozaki_encode": Kernel(
-        "ozaki_encode.cu",
+        "ozaki/encode.cu",
         "ozaki_encode",
         _rows(WHOLE_MACROS, ("double 15 1 0", "double 9 2 16", "float 8 4 8", "double 9 8 8")),
         most_shared=True,
     ),
-    "ozaki_matrix": Kernel("ozaki_matrix.cu", "ozaki_matrix", ({"MODULI": "9"}, {"MODULI": "17"})),
+    "ozaki_matrix": Kernel("ozaki/matrix.cu", "ozaki_matrix", ({"MODULI": "9"}, {"MODULI": "17"})),
     "ozaki_product": Kernel(
-        "ozaki_product.cu", "ozaki_product", ({"RAW": "0", "WHOLE": "0"}, {"RAW": "0", "WHOLE": "8"}, {"RAW": "1"})
+        "ozaki/product.cu", "ozaki_product", ({"RAW": "0", "WHOLE": "0"}, {"RAW": "0", "WHOLE": "8"}, {"RAW": "1"})
     ),
     "ozaki_wgmma": Kernel(
-        "ozaki_wgmma.cu",
+        "ozaki/product_wgmma.cu",
         "ozaki_wgmma",
         tuple({"CLUSTER": cluster, "STAGES": "4", "WHOLE": whole} for cluster in "12" for whole in "08"),
         (90,),
@@ -111,37 +111,37 @@ KERNELS: dict[str, Kernel] = {
         most_shared=True,
     ),
     "ozaki_held": Kernel(
-        "ozaki_held.cu",
+        "ozaki/product_held.cu",
         "ozaki_held",
         _rows(WGMMA_MACROS, WGMMA),
         (90,),
         "a",
         most_shared=True,
     ),
-    "ozaki_naive": Kernel("ozaki_product.cu", "ozaki_naive", ({},)),
+    "ozaki_naive": Kernel("ozaki/product.cu", "ozaki_naive", ({},)),
     "ozaki_founding": Kernel(
-        "ozaki_founding.cu",
+        "experiments/founding.cu",
         "ozaki_founding",
         (
             *({"CRT": "1", "LAYER": layer} for layer in "0123"),
             *({"CRT": "0", "LAYER": layer} for layer in "01"),
         ),
     ),
-    "founding_naive": Kernel("ozaki_founding.cu", "founding_naive", ({"CRT": "0"},)),
+    "founding_naive": Kernel("experiments/founding.cu", "founding_naive", ({"CRT": "0"},)),
     "ozaki_reconstruct": Kernel(
-        "ozaki_reconstruct.cu",
+        "ozaki/reconstruct.cu",
         "ozaki_reconstruct",
         ({"MODULI": "9"}, {"MODULI": "15"}, {"MODULI": "17"}),
         most_shared=True,
     ),
     "ozaki_finish": Kernel(
-        "ozaki_finish.cu",
+        "ozaki/finish.cu",
         "ozaki_finish",
         _rows(WHOLE_MACROS, ("double 15 1 16", "double 9 2 16", "double 16 4 8", "double 9 8 8", "float 8 8 8")),
         most_shared=True,
     ),
-    "ozaki_commit": Kernel("ozaki_commit.cu", "ozaki_commit", most_shared=True),
-    "rate_int8": Kernel("calibrate.cu", "rate_int8", ({},)),
+    "ozaki_commit": Kernel("ozaki/commit.cu", "ozaki_commit", most_shared=True),
+    "rate_int8": Kernel("state/calibrate.cu", "rate_int8", ({},)),
 }
 
-STRAIGHT = Kernel("tile_straight.cuh", "tile_straight")  # the frame of generated sources: cuda_source.py
+STRAIGHT = Kernel("tile/straight.cuh", "tile_straight")  # the frame of generated sources: cuda_source.py

@@ -1,4 +1,4 @@
-"""Operators of a tile pass as the few things that `tile_exec.cu` can do in registers.
+"""Operators of a tile pass as the few things that `tile/interpreter.cu` can do in registers.
 
 In: ops on physical qubits. Out: `Item` objects in the same order. It packs nothing and needs no GPU.
 Phases are 64-bit integers, one turn = 2**64, so that any number of diagonal operators merges without a rounding error.
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-import qsim_ozaki._cpu as _cpu
+import qsim_ozaki._native as _native
 from qsim_ozaki.cuda_records import HADAMARD
 from qsim_ozaki.op_list import OpList, mask_of
 from qsim_ozaki.ops import ComplexArray, IndexArray, Kind, Op
@@ -69,7 +69,7 @@ def lower(ops: Sequence[Op], register_qubits: int) -> list[Item]:
     """
     columns = OpList.of(ops)
     items: list[Item] = []
-    for number, native in enumerate(_cpu.tile_items(columns.native)):
+    for number, native in enumerate(_native.tile_items(columns.native)):
         if native is None:
             items += _items(columns[number], register_qubits)
         elif len(native) == 2:
@@ -81,13 +81,13 @@ def lower(ops: Sequence[Op], register_qubits: int) -> list[Item]:
 
 def angles_of(values: ComplexArray) -> list[int]:
     """``2**64 * arg(value) / (2 pi)`` of each unit-modulus value, as integers modulo a turn; exact for +-1 and +-i."""
-    angles: list[int] = _cpu.angles_of(np.ascontiguousarray(values, complex))
+    angles: list[int] = _native.angles_of(np.ascontiguousarray(values, complex))
     return angles
 
 
 def phases_of(angles: Sequence[int]) -> ComplexArray:
     """``exp(2 pi i angle / 2**64)``: a rotation by at most an eighth of a turn, then exact quarter turns."""
-    phases: ComplexArray = _cpu.phases_of(list(angles))
+    phases: ComplexArray = _native.phases_of(list(angles))
     return phases
 
 
@@ -180,7 +180,7 @@ def doubling_runs(singles: dict[int, int]) -> list[tuple[int, int, int]]:
 
 
 def angle_words(terms: dict[int, int]) -> list[int]:
-    """Angles per product of bits as `total_angle` of tile_gates.cuh sums them, after the constant one."""
+    """Angles per product of bits as `total_angle` of tile/gates.cuh sums them, after the constant one."""
     words = [terms.get(0, 0), 0]
     for start, length, angle in doubling_runs({key: a for key, a in terms.items() if key.bit_count() == 1}):
         words += [0, angle, (1 << length) - 1, start]

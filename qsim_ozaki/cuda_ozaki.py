@@ -41,7 +41,7 @@ from qsim_ozaki.errors import CapacityError
 from qsim_ozaki.launcher import Launcher
 from qsim_ozaki.ops import ComplexArray
 
-WHOLE_BITS = 3  # columns of ozaki_encode.cu, kWhole
+WHOLE_BITS = 3  # columns of ozaki/encode.cu, kWhole
 THREADS = 256
 RECORD_BYTES = 56  # of ColumnRecord
 RECONSTRUCT_THREADS = 128

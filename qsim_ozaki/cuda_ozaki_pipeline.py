@@ -14,8 +14,8 @@ from typing import Any
 from qsim_ozaki.cuda_tuning import CHUNK_AMPS, FINISHED, LONG_CHUNK_AMPS, LONG_MODULI
 
 SETS = 2  # of workspaces: a chunk's products beside the next one's residues
-MATRIX_BYTES, COLUMN_BYTES = 16 << 10, 32 << 10  # of ozaki_product.cu and ozaki_wgmma.cu: a step of K
-HALF_COLUMN_BYTES = 16 << 10  # of ozaki_held.cu, whose tiles are half as wide
+MATRIX_BYTES, COLUMN_BYTES = 16 << 10, 32 << 10  # of ozaki_product.cu and ozaki/product_wgmma.cu: a step of K
+HALF_COLUMN_BYTES = 16 << 10  # of ozaki/product_held.cu, whose tiles are half as wide
 WGMMA_THREADS = 288  # two warpgroups that multiply and a warp that copies
 STAGE_BYTES = MATRIX_BYTES + COLUMN_BYTES
 OUT_BYTES = 32 << 10  # of a tile
@@ -29,8 +29,8 @@ class Wgmma(Enum):
     """The product on Hopper.
 
     Attributes:
-        STREAMED: a step of K reads its part of the matrix and of the columns; ozaki_wgmma.cu.
-        HELD: a block keeps its rows of a plane's matrix, up to K = 1024, and reads columns only; ozaki_held.cu.
+        STREAMED: a step of K reads its part of the matrix and of the columns; ozaki/product_wgmma.cu.
+        HELD: a block keeps its rows of a plane's matrix, up to K = 1024, and reads columns only; ozaki/product_held.cu.
     """
 
     STREAMED = "ozaki_wgmma"

@@ -1,6 +1,6 @@
 """Records and tables of the emulated block's kernels: constants of a modulus, places in a tile, columns' numbers.
 
-In: an `ozaki.Block`, qubits. Out: arrays as ``ozaki.cuh`` reads them. No GPU.
+In: an `ozaki.Block`, qubits. Out: arrays as ``ozaki/ozaki.cuh`` reads them. No GPU.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from numpy.typing import NDArray
 from qsim_ozaki import moduli, ozaki
 from qsim_ozaki.cuda_records import opaque, sums
 
-ROW_BITS, COLUMN_BITS = 7, 4  # of a tile of the state: kDepth rows, kGatherColumns columns in ozaki.cuh
+ROW_BITS, COLUMN_BITS = 7, 4  # of a tile of the state: kDepth rows, kGatherColumns columns in ozaki/ozaki.cuh
 PRODUCT_COLUMNS = 256  # kTileColumns
 
 # sums of 16 bytes times residues and a bias: the integers that the kernels reduce as floats are no larger
 LARGEST_REDUCED = 16 * 255 * 120 + 240
 SHORT_DEPTH = 256  # products whose sum is reduced as one float
 FLOAT_ROUND = 3 << 22  # floats from 2**23 to 2**24 are integers
-SUM_BIAS, DIFFERENCE_BIAS = 1536, 1280  # what ozaki_crt.cuh adds to sums and differences of residues
+SUM_BIAS, DIFFERENCE_BIAS = 1536, 1280  # what ozaki/crt.cuh adds to sums and differences of residues
 
 MODULUS = np.dtype(
     [
@@ -106,7 +106,7 @@ def short_constants(modulus: int) -> tuple[int, float]:
 
 
 def fill_modulus(row: Any, m: int, root: int) -> None:
-    """Writes an odd modulus' constants into a `Modulus` of ``ozaki.cuh``; ``root`` of -1, or 0 for real products."""
+    """Writes an odd modulus' constants into a `Modulus` of ``ozaki/ozaki.cuh``; ``root``: of -1, or 0 for real ones."""
     quotient = float_quotient(m)
     bits = 0x4B000000 + quotient * m - 2**23  # of the float quotient * m
     row["negative"], row["inverse"], row["shift"] = -m, np.float32(1 / m), FLOAT_ROUND - quotient
@@ -120,7 +120,7 @@ def fill_modulus(row: Any, m: int, root: int) -> None:
 
 
 def scheme_record(block: ozaki.Block) -> NDArray[Any]:
-    """The `Scheme` of ``ozaki.cuh`` for ``block``."""
+    """The `Scheme` of ``ozaki/ozaki.cuh`` for ``block``."""
     record = np.zeros(1, SCHEME)
     scheme = block.scheme
     for row, constants in zip(record["moduli"][0], scheme.moduli, strict=False):

@@ -23,7 +23,7 @@ from qsim_ozaki.errors import CapacityError, EngineError
 from qsim_ozaki.launcher import Launcher
 from qsim_ozaki.ops import ComplexArray
 
-MOVED_BITS, MOVING_BITS = 10, 8  # log2 of the elements of a tile of `block_gather.cu`, and of its threads
+MOVED_BITS, MOVING_BITS = 10, 8  # log2 of the elements of a tile of `dense/gather.cu`, and of its threads
 BLOCK = np.dtype([("num_tiles", "u8"), ("fixed", "u8"), ("tile_size", "u4")], align=True)
 
 
@@ -32,7 +32,7 @@ class PartTables:
     """How parts of a state become matrices of 2^k rows and back.
 
     Attributes:
-        places: as `block_gather.cu` reads them, the same for every part.
+        places: as `dense/gather.cu` reads them, the same for every part.
         parts: one `Block` record each.
         num_columns: of the matrix of one part.
     """

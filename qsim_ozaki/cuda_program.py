@@ -1,4 +1,4 @@
-"""A tile pass packed into the words that `tile_exec.cu` reads.
+"""A tile pass packed into the words that `tile/interpreter.cu` reads.
 
 In: a tile's qubits, ops, the state's width and precision. Out: a `TileProgram` of NumPy arrays. It needs no GPU.
 """

@@ -1,6 +1,6 @@
 """Searches for the stages of a tile pass, each done once: passes that differ in angles alone share a search.
 
-In: `Item` objects, rules. Out: register sets and pairs, as masks. The search itself is `phase_search.cpp`.
+In: `Item` objects, rules. Out: register sets and pairs, as masks. The search itself is `stage_search.cpp`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-import qsim_ozaki._cpu as _cpu
+import qsim_ozaki._native as _native
 from qsim_ozaki.cache import LruCache
 from qsim_ozaki.cuda_energy import StageRow, stage_row
 from qsim_ozaki.cuda_lower import Item
@@ -65,7 +65,7 @@ def searched_stages(items: Sequence[Item], rules: Rules, precision: str) -> tupl
 
 
 def _search(rows: Sequence[StageRow], rules: Rules, precision: str) -> Search:
-    native = _cpu.PhaseRules(
+    native = _native.StageRules(
         list(rules.tile),
         rules.register_qubits,
         rules.line_qubits,
@@ -75,6 +75,6 @@ def _search(rows: Sequence[StageRow], rules: Rules, precision: str) -> Search:
         STAGE_ENERGIES[precision],
         rules.brief,
     )
-    items = [_cpu.PhaseItem(*row[:4], _cpu.PhaseItemKind(row[4])) for row in rows]
-    path, holds = _cpu.search_phases(items, native)
+    items = [_native.StageItem(*row[:4], _native.StageItemKind(row[4])) for row in rows]
+    path, holds = _native.search_stages(items, native)
     return tuple(path), holds

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """Sizes of one precision's kernel, as `common.cuh` has them.
+    """Sizes of one precision's kernel, as `common/common.cuh` has them.
 
     Attributes:
         tile_qubits: of a tile, which lies in shared memory.
@@ -29,7 +29,7 @@ class Shape:
     padded: bool = False
 
     def column_bytes(self, tile_qubits: int) -> int:
-        """Bytes of shared memory for one amplitude of every thread, as `tile_straight.cuh` has them."""
+        """Bytes of shared memory for one amplitude of every thread, as `tile/straight.cuh` has them."""
         plain = self.amp_bytes << (tile_qubits - self.register_qubits)
         if not self.padded:
             return plain

@@ -1,4 +1,4 @@
-"""The CUDA text around the statements of a straight-line tile kernel, as `tile_straight.cuh` wants it.
+"""The CUDA text around the statements of a straight-line tile kernel, as `tile/straight.cuh` wants it.
 
 In: sizes, layouts, numbers, statements. Out: source text. It knows no operator.
 """
@@ -30,8 +30,8 @@ def kernel_source(
     """
     out = [f"#define QSIM_{name} {value}" for name, value in sizes.items()]
     if any(line.startswith("pair_block") for line in lines):
-        out.append('#include "tile_pairs.cuh"')
-    out += ['#include "tile_straight.cuh"', "", "struct Body {", *(f"    {layout}" for layout in layouts)]
+        out.append('#include "tile/pairs.cuh"')
+    out += ['#include "tile/straight.cuh"', "", "struct Body {", *(f"    {layout}" for layout in layouts)]
     out += ["    using In = LayoutIn;", "    using First = Layout0;"]
     out += [f"    static constexpr {name} = {value};" for name, value in numbers.items()]
     out += [f"    {RUN} {{"]

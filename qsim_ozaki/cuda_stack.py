@@ -1,7 +1,7 @@
 """Stacks on a GPU: many rows of small states as the tables of one launch.
 
-In: operators and the numbers of their slots, row by row. Out: arrays that `kernels/cuda/stack.cu` reads. It launches
-nothing.
+In: operators and the numbers of their slots, row by row. Out: arrays that `kernels/cuda/state/stack.cu` reads.
+It launches nothing.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-import qsim_ozaki._cpu as _cpu
+import qsim_ozaki._native as _native
 from qsim_ozaki.cuda_records import HADAMARD
 from qsim_ozaki.engine import StackWork
 from qsim_ozaki.op_list import mask_of
@@ -101,7 +101,7 @@ class _Writer:
     num_sources: int
 
     def add(self, op: Op) -> None:
-        from_row = op.name == _cpu.SLOT_NAME
+        from_row = op.name == _native.SLOT_NAME
         for kind, targets, numbers in _parts(op):
             if from_row:
                 place = int(numbers[0].real)

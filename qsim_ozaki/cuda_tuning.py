@@ -6,7 +6,7 @@ the code that needs them.
 
 from __future__ import annotations
 
-import qsim_ozaki._cpu as _cpu
+import qsim_ozaki._native as _native
 
 # --- Tile passes: when a specialised kernel is worth compiling
 BLOCKS_PER_PROCESSOR = 2  # as many as registers allow; each block then fetches its next tile behind its arithmetic
@@ -39,9 +39,9 @@ SHARED = 86.0  # saved by two cores that share a table
 MATRIX = {1: 270.0, 2: 574.0, 3: 1182.0, 4: 2398.0, 5: 4830.0}  # by qubits
 PHASE_OF_ROTATION = 80.0  # a rotation's usual share of tables and exchanges
 STAGE_ENERGIES = {
-    "double": _cpu.PhaseEnergies(EXCHANGE, BLOCK, TABLE, OUTER, SHARED),
+    "double": _native.StageEnergies(EXCHANGE, BLOCK, TABLE, OUTER, SHARED),
     # Here instructions count, 38 each: of a block three products of TF32, and what splits amplitudes for them.
-    "single": _cpu.PhaseEnergies(EXCHANGE, 600.0, 150.0, OUTER, SHARED),
+    "single": _native.StageEnergies(EXCHANGE, 600.0, 150.0, OUTER, SHARED),
 }
 
 # --- Cost model

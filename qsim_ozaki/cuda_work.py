@@ -80,7 +80,7 @@ class Stage:
         """The last block, if it can take more work that reads the qubits ``outer``; None if there is no such block.
 
         The block stays where it is, or moves to the end of the stage where later work changes qubits of ``outer``.
-        Phases that it begins with are taken out of it where they are in the way. `phase_run.hpp` counts on the same.
+        Phases that it begins with are taken out of it where they are in the way. `stage_run.hpp` counts on the same.
         """
         changed = 0
         for number in reversed(range(len(self.work))):

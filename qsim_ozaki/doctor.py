@@ -22,7 +22,7 @@ from qiskit import QuantumCircuit
 from qiskit.circuit import ParameterVector
 from qiskit.quantum_info import SparsePauliOp, Statevector
 
-import qsim_ozaki._cpu as _cpu
+import qsim_ozaki._native as _native
 from qsim_ozaki.backend import OzakiBackend
 from qsim_ozaki.cpu import available_memory_bytes
 from qsim_ozaki.cpu_calibrate import processor
@@ -65,7 +65,7 @@ def examine() -> Iterator[Finding]:
     yield Finding("versions", OK, f"Python {platform.python_version()}, {versions}, {sys.platform}")
     for package, (use, remedy) in PACKAGES.items():
         yield _package(package, use, remedy)
-    yield Finding("processor", OK, f"{processor()}, {available_threads()} threads, kernels for {_cpu.isa()}")
+    yield Finding("processor", OK, f"{processor()}, {available_threads()} threads, kernels for {_native.isa()}")
     free = available_memory_bytes()
     qubits = (free // 16).bit_length() - 1
     yield Finding("memory", OK, f"{format_bytes(free)} available: {qubits} qubits in double precision")

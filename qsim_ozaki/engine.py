@@ -45,7 +45,7 @@ class StackWork:
 
     Attributes:
         num_qubits: of each state.
-        ops: in order; those called `_cpu.SLOT_NAME` get their numbers from each row.
+        ops: in order; those called `_native.SLOT_NAME` get their numbers from each row.
         numbers: of the slots, ``(rows, width)``.
     """
 

@@ -29,7 +29,7 @@ from qiskit.exceptions import QiskitError
 from qiskit.quantum_info import Operator
 from qiskit.synthesis import LieTrotter, SuzukiTrotter
 
-import qsim_ozaki._cpu as _cpu
+import qsim_ozaki._native as _native
 from qsim_ozaki.gates import GATE_OF_CLASS, GATES, inverse_op, row_op, structured_op
 from qsim_ozaki.ops import EMPTY, ComplexArray, Kind, Op
 from qsim_ozaki.site import Qubits, Site, numbers
@@ -130,13 +130,14 @@ def matrix_op(matrix: ArrayLike, qubits: Qubits, site: Site) -> Op:
     size = 1 << len(qubits)
     if array.shape != (size, size):
         raise site.error(f"its matrix has shape {array.shape}", f"{len(qubits)} qubits need {(size, size)}")
-    distance = float(_cpu.distance_from_unitary(array.reshape(-1), size))
-    if distance <= _cpu.UNITARITY_TOLERANCE:
+    distance = float(_native.distance_from_unitary(array.reshape(-1), size))
+    if distance <= _native.UNITARITY_TOLERANCE:
         return structured_op(array, qubits, site.gate)
     if not np.isfinite(array).all():
         raise site.error("its matrix holds NaN or infinity", "Give finite entries")
     raise site.error(
-        f"its matrix is not unitary: |U^dagger U - 1| is {distance:.1e}, the tolerance {_cpu.UNITARITY_TOLERANCE:.0e}",
+        f"its matrix is not unitary: |U^dagger U - 1| is {distance:.1e}, "
+        f"the tolerance {_native.UNITARITY_TOLERANCE:.0e}",
         "Give a unitary matrix, in full double precision",
     )
 
@@ -229,9 +230,10 @@ def _diagonal_op(data: ComplexArray, qubits: Qubits, site: Site) -> Op:
     if not np.isfinite(data).all():
         raise site.error("its diagonal holds NaN or infinity", "Give finite entries")
     distance = float(np.abs(np.abs(data) - 1).max())
-    if distance > _cpu.UNITARITY_TOLERANCE:
+    if distance > _native.UNITARITY_TOLERANCE:
         raise site.error(
-            f"its diagonal is not unitary: ||d| - 1| is {distance:.1e}, the tolerance {_cpu.UNITARITY_TOLERANCE:.0e}",
+            f"its diagonal is not unitary: ||d| - 1| is {distance:.1e}, "
+            f"the tolerance {_native.UNITARITY_TOLERANCE:.0e}",
             "Give entries of absolute value 1",
         )
     data.setflags(write=False)

@@ -21,7 +21,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-import qsim_ozaki._cpu as _cpu
+import qsim_ozaki._native as _native
 from qsim_ozaki import moduli
 
 RealArray: TypeAlias = NDArray[np.float64]
@@ -163,7 +163,7 @@ def sums(left: Planes, right: Planes, form: Form) -> Iterator[tuple[Product, NDA
         form: lists the products.
     """
     for product in form.products:
-        yield product, _cpu.ozaki_product(left[product.left], right[product.right]).T
+        yield product, _native.ozaki_product(left[product.left], right[product.right]).T
 
 
 def residues_of(values: NDArray[np.int32], modulus: int) -> NDArray[np.int64]:

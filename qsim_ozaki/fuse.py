@@ -1,7 +1,7 @@
 """Rewriting before planning: fewer and leaner operators with the same product.
 
 In: unitary ops in order. Out: ops in order. It knows no device and never reorders ops that do not commute. The work is
-done in C++ (`kernels/cpu/fuse.cpp`).
+done in C++ (`kernels/native/planner/fuse.cpp`).
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ from qiskit.circuit import (
 )
 from qiskit.transpiler import Target
 
-import qsim_ozaki._cpu as _cpu
+import qsim_ozaki._native as _native
 from qsim_ozaki.op_list import KIND_OF_NUMBER
 from qsim_ozaki.ops import EMPTY, ComplexArray, IndexArray, Kind, Op
 
@@ -354,7 +354,7 @@ def structured_op(matrix: ComplexArray, targets: tuple[int, ...], name: str) -> 
     matrix_check.hpp defines which entries count as zero.
     """
     size = len(matrix)
-    number, permutation = _cpu.structure_of(np.ascontiguousarray(matrix, complex).reshape(-1), size)
+    number, permutation = _native.structure_of(np.ascontiguousarray(matrix, complex).reshape(-1), size)
     kind = KIND_OF_NUMBER[number]
     if kind is Kind.DIAGONAL:
         return Op(kind, targets, _frozen(matrix.diagonal()), name=name)

@@ -37,10 +37,10 @@ class Cubin:
 
 @cache
 def sources_hash() -> str:
-    """SHA-256 over every file in ``kernels/cuda``, names and contents: an edited header is never stale."""
+    """SHA-256 over the paths and contents of every file in ``kernels/cuda``: an edited header is never stale."""
     digest = hashlib.sha256()
-    for path in sorted(SOURCES.glob("*.cu*")):
-        digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+    for path in sorted(SOURCES.rglob("*.cu*")):
+        digest.update(path.relative_to(SOURCES).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()
 
 

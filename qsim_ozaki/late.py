@@ -1,7 +1,7 @@
 """Operators on |0...0> in parts: those that need few qubits first, while the state is small.
 
 In: ops in order. Out: the same ops as parts, in an order that commutes. It knows no device and predicts nothing; the
-work is done in C++ (`kernels/cpu/late.cpp`).
+work is done in C++ (`kernels/native/planner/zero_start.cpp`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class LateQubits:
         self.every = (1 << num_qubits) - 1
         above = self.every - ((1 << line_qubits) - 1)
         # that which comes last first
-        self.qubits: list[int] = ops.native.late_qubits(above, min(most, num_qubits - line_qubits - 1))
+        self.qubits: list[int] = ops.native.longest_zero_qubits(above, min(most, num_qubits - line_qubits - 1))
 
     def share(self) -> float:
         """The share of early operators."""

@@ -26,7 +26,7 @@ from qiskit.circuit import Measure as QiskitMeasure
 from qiskit.circuit import Reset as QiskitReset
 from qiskit.circuit.library import UnitaryGate
 
-import qsim_ozaki._cpu as _cpu
+import qsim_ozaki._native as _native
 from qsim_ozaki import control
 from qsim_ozaki.classical import Variables, stored_bits
 from qsim_ozaki.errors import LoweringError
@@ -42,7 +42,7 @@ IDLE_NAMES = frozenset({"barrier", "delay", "id", "measure"})  # these and `save
 BARRIER_OR_MEASURE = frozenset({"barrier", "measure"})  # the walk handles both itself, without `HANDLERS`
 LABEL_GATES = {"0": (), "1": ("x",), "+": ("h",), "-": ("x", "h"), "r": ("h", "s"), "l": ("h", "sdg")}
 
-TABLE = _cpu.GateTable()  # the C++ extension's copy of the standard gates
+TABLE = _native.GateTable()  # the C++ extension's copy of the standard gates
 
 
 def _add_to_table(row: GateRow) -> tuple[int, Callable[..., Entries] | None]:

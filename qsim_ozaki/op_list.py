@@ -11,7 +11,7 @@ from typing import overload
 import numpy as np
 from numpy.typing import NDArray
 
-import qsim_ozaki._cpu as _cpu
+import qsim_ozaki._native as _native
 from qsim_ozaki.ops import Kind, Op
 
 KIND_NUMBERS = {Kind.DIAGONAL: 0, Kind.PERMUTATION: 1, Kind.HADAMARD: 2, Kind.UNITARY: 3}
@@ -27,8 +27,8 @@ class OpList(Sequence[Op]):
 
     __slots__ = ("native",)
 
-    def __init__(self, native: _cpu.OpList | None = None) -> None:
-        self.native = _cpu.OpList() if native is None else native
+    def __init__(self, native: _native.OpList | None = None) -> None:
+        self.native = _native.OpList() if native is None else native
 
     @classmethod
     def of(cls, ops: Iterable[Op]) -> OpList:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-import qsim_ozaki._cpu as _cpu
+import qsim_ozaki._native as _native
 
 Masks = NDArray[np.uint64]
 RealArray = NDArray[np.float64]
@@ -81,7 +81,7 @@ def string_values(states: NDArray[np.complexfloating], x: Masks, z: Masks, threa
     """
     values = np.empty((len(states), len(x)))
     if len(x):
-        _cpu.pauli_expectations(states, x, z, values, threads)
+        _native.pauli_expectations(states, x, z, values, threads)
     return values
 
 
@@ -119,7 +119,7 @@ def weighted(observables: Sequence[Observable], evaluate: Callable[[Masks, Masks
 def applied(states: NDArray[np.complex128], observable: Observable, threads: int) -> NDArray[np.complex128]:
     """Observable |state> for each state, ``(rows, 2**num_qubits)``."""
     out = np.empty_like(states)
-    _cpu.pauli_sum(states, observable.x, observable.z, observable.weights, out, threads)
+    _native.pauli_sum(states, observable.x, observable.z, observable.weights, out, threads)
     return out
 
 

@@ -15,7 +15,7 @@ from typing import SupportsIndex
 import numpy as np
 from numpy.typing import NDArray
 
-import qsim_ozaki._cpu as _cpu
+import qsim_ozaki._native as _native
 from qsim_ozaki.errors import OptionError
 
 SHOTS_PER_BLOCK = 1 << 22  # 32 MiB of samples at a time, so that a billion shots need no more memory than this
@@ -114,7 +114,7 @@ class Drawn:
 
     def hexadecimal(self) -> dict[str, int]:
         """Counts by the values as `Result` holds them."""
-        return dict(zip(_cpu.value_labels(self.keys, self.reads, []), self.counts.tolist(), strict=True))
+        return dict(zip(_native.value_labels(self.keys, self.reads, []), self.counts.tolist(), strict=True))
 
     def integers(self) -> dict[int, int]:
         """Counts by the values themselves."""
@@ -123,7 +123,7 @@ class Drawn:
     def memory(self) -> list[str]:
         """Every shot's value."""
         assert self.order is not None, "no memory was asked for"
-        label = dict(zip(self.keys.tolist(), _cpu.value_labels(self.keys, self.reads, []), strict=True))
+        label = dict(zip(self.keys.tolist(), _native.value_labels(self.keys, self.reads, []), strict=True))
         return list(map(label.__getitem__, self.order.tolist()))
 
     def bits(self, width: int) -> NDArray[np.uint8]:
@@ -135,9 +135,9 @@ class Drawn:
         """Writes into ``counts`` how often each string of bits came: registers of ``sizes`` apart, the first last."""
         width = len({bit for bit, _ in self.reads})
         if width > MAX_TABLE_BITS:
-            counts.update(zip(_cpu.bit_labels(self.keys, self.reads, sizes), self.counts.tolist(), strict=True))
+            counts.update(zip(_native.bit_labels(self.keys, self.reads, sizes), self.counts.tolist(), strict=True))
         else:
-            _cpu.count_labels(counts, _bit_table(width, self.reads, sizes), self.keys, self.counts)
+            _native.count_labels(counts, _bit_table(width, self.reads, sizes), self.keys, self.counts)
 
 
 @lru_cache(maxsize=32)
@@ -153,7 +153,7 @@ def _bit_columns(reads: tuple[tuple[int, int], ...], width: int) -> NDArray[np.u
 @lru_cache(maxsize=32)
 def _bit_table(width: int, reads: tuple[tuple[int, int], ...], sizes: tuple[int, ...]) -> list[str]:
     """The string of each key; the circuits of a job share few forms."""
-    strings: list[str] = _cpu.bit_labels(np.arange(1 << width), reads, sizes)
+    strings: list[str] = _native.bit_labels(np.arange(1 << width), reads, sizes)
     return strings
 
 
@@ -176,7 +176,7 @@ def read_outcomes(samples: NDArray[np.int64], reads: Sequence[tuple[int, int]], 
         base: the value's other bits, which no sample decides.
         memory: whether the order of the shots is wanted.
     """
-    return Outcomes(*_cpu.read_outcomes(samples, reads, _words(base), memory))
+    return Outcomes(*_native.read_outcomes(samples, reads, _words(base), memory))
 
 
 def exact_outcomes(
@@ -190,7 +190,7 @@ def exact_outcomes(
         base: the value's other bits.
     """
     indices = np.flatnonzero(probabilities)
-    return _cpu.value_labels(indices, reads, _words(base)), probabilities[indices].tolist()
+    return _native.value_labels(indices, reads, _words(base)), probabilities[indices].tolist()
 
 
 def total_counts(parts: Iterable[Outcomes]) -> dict[str, int]:

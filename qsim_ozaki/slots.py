@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from qiskit.circuit import Operation
 
-import qsim_ozaki._cpu as _cpu
+import qsim_ozaki._native as _native
 from qsim_ozaki.gates import GATES
 from qsim_ozaki.ops import Kind, Op
 
@@ -44,4 +44,4 @@ class SlotGate(Operation):  # type: ignore[misc]
         data = np.zeros((side, side) if row.kind is Kind.UNITARY else side, complex)
         data.flat[0] = self.offset
         state = (1 << count) - 1 if self.slot_ctrl_state is None else self.slot_ctrl_state
-        return Op(row.kind, qubits[count:], data, qubits[:count], state, None, _cpu.SLOT_NAME)
+        return Op(row.kind, qubits[count:], data, qubits[:count], state, None, _native.SLOT_NAME)

@@ -14,14 +14,14 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-import qsim_ozaki._cpu as _cpu
+import qsim_ozaki._native as _native
 from qsim_ozaki.code import Code, Segment
 from qsim_ozaki.engine import available_threads
 from qsim_ozaki.op_list import OpList
 from qsim_ozaki.program import Save
 from qsim_ozaki.sampling import Drawn, seed_words
 
-MAX_STACK_QUBITS: int = _cpu.STACK_TILE  # one state stays in a second-level cache
+MAX_STACK_QUBITS: int = _native.STACK_TILE  # one state stays in a second-level cache
 MAX_MATRIX_TARGETS = 5  # wider matrices are faster as steps of the engine
 MAX_UNPLANNED_UPDATES = 1 << 30  # half a second, in which the job cannot be cancelled
 PLAIN_SAVE = ("statevector", "single", False)
@@ -58,8 +58,8 @@ def num_threads(asked: int) -> int:
 
 
 def stack_program(
-    num_qubits: int, lists: Iterable[OpList | _cpu.OpList], tile: Sequence[int] | None = None
-) -> _cpu.StackProgram:
+    num_qubits: int, lists: Iterable[OpList | _native.OpList], tile: Sequence[int] | None = None
+) -> _native.StackProgram:
     """A program of the extension.
 
     Args:
@@ -67,14 +67,14 @@ def stack_program(
         lists: operators and slots in order.
         tile: qubits of a tile, ascending; all where not given.
     """
-    program = _cpu.StackProgram(num_qubits, list(range(num_qubits) if tile is None else tile))
+    program = _native.StackProgram(num_qubits, list(range(num_qubits) if tile is None else tile))
     for ops in lists:
         program.add(ops.native if isinstance(ops, OpList) else ops)
     program.finish()
     return program
 
 
-def run_stack(program: _cpu.StackProgram, num_qubits: int, rows: NDArray[np.complex128], threads: int) -> States:
+def run_stack(program: _native.StackProgram, num_qubits: int, rows: NDArray[np.complex128], threads: int) -> States:
     """The final states, one for each row of numbers."""
     states = np.empty((len(rows), 1 << num_qubits), complex)
     program.run(np.ascontiguousarray(rows), states, threads)
@@ -99,7 +99,7 @@ class StackRows:
         first: the job's index of the first row, the key of its stream.
     """
 
-    program: _cpu.StackProgram | None
+    program: _native.StackProgram | None
     numbers: NDArray[np.complex128]
     reads: Reads
     first: int
@@ -115,7 +115,7 @@ def sample_stacks(stacks: Sequence[StackRows], seed: int, shots: int, memory: bo
         qubits, reads = _keys(stack.reads)
         native.append((stack.program, stack.numbers, qubits, stack.first))
         forms += [reads] * len(stack.numbers)
-    ends, keys, counts, order = _cpu.sample_stacks(native, seed_words(seed), shots, memory, threads)
+    ends, keys, counts, order = _native.sample_stacks(native, seed_words(seed), shots, memory, threads)
     orders = order.reshape(len(forms), shots) if memory else [None] * len(forms)
     begin, drawn = 0, []
     for end, reads, own in zip(ends, forms, orders, strict=True):

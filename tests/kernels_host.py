@@ -76,10 +76,11 @@ def _translated(text):
 
 
 def _prepare():
-    for source in cuda_kernels.SOURCES.glob("*.cu*"):
-        if source.name != "ozaki_ptx.cuh":
-            (FOLDER / source.name).write_text(_translated(source.read_text()))
-    shutil.copy(HERE / "on_host" / "ozaki_ptx.cuh", FOLDER)
+    for source in cuda_kernels.SOURCES.rglob("*.cu*"):
+        target = FOLDER / source.relative_to(cuda_kernels.SOURCES)
+        target.parent.mkdir(exist_ok=True)
+        target.write_text(_translated(source.read_text()))
+    shutil.copytree(HERE / "on_host", FOLDER, dirs_exist_ok=True)  # these stand in for files of the same path
 
 
 def _types(source, function):
@@ -104,7 +105,7 @@ def library(name, instance):
         stem = hashlib.sha256(repr(key).encode()).hexdigest()[:12]
         # the stand-ins of the instructions take threads' copies, so they come before what uses them
         (FOLDER / f"{stem}.cpp").write_text(
-            f'#include "cuda_on_host.hpp"\n#include "ozaki_ptx.cuh"\n#include "{kernel.file}"\n'
+            f'#include "cuda_on_host.hpp"\n#include "common/ptx.cuh"\n#include "{kernel.file}"\n'
             'extern "C" void run(int blocks, int threads, void** args) {\n'
             f"    launch(blocks, threads, [&] {{ {kernel.function}({call}); }});\n}}\n"
         )

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-import qsim_ozaki._cpu as _cpu
+import qsim_ozaki._native as _native
 from qsim_ozaki.op_list import OpList
 from qsim_ozaki.ops import EMPTY, Kind, Op
 
@@ -101,7 +101,7 @@ def slotted(rng, ops, num_rows):
         data = [data_of(rng, op.kind, len(op.targets))[0] for _ in range(num_rows)]
         waiting = np.zeros_like(op.data)
         waiting.flat[0] = width
-        placed.append(Op(op.kind, op.targets, waiting, op.controls, op.ctrl_state, name=_cpu.SLOT_NAME))
+        placed.append(Op(op.kind, op.targets, waiting, op.controls, op.ctrl_state, name=_native.SLOT_NAME))
         offsets.append(width)
         columns.append(np.stack([entry.reshape(-1) for entry in data]))
         width += columns[-1].shape[1]

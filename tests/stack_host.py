@@ -1,18 +1,17 @@
-"""Runs `kernels/cuda/stack.cu` on the host: compiled over `cuda_on_host.hpp`, one std::thread per thread."""
+"""Runs `kernels/cuda/state/stack.cu` on the host: compiled over `cuda_on_host.hpp`, one std::thread per thread."""
 
-import re
 import subprocess
 from pathlib import Path
 
 import numpy as np
-from straight_host import REPLACED, compiler
+from straight_host import compiler, copy_sources
 
-from qsim_ozaki import cuda_kernels, cuda_stack
+from qsim_ozaki import cuda_stack
 
 HERE = Path(__file__).parent
 MAIN = """
 #include "cuda_on_host.hpp"
-#include "stack.cu"
+#include "state/stack.cu"
 int main(int, char** argv) {
     const auto blocks = read<StackBlock>("blocks");
     const auto steps = read<StackStep>("steps");
@@ -31,14 +30,10 @@ int main(int, char** argv) {
 
 def build(folder, precision):
     """Compiles the kernel once for `run`."""
-    for name in ("common.cuh", "stack.cu"):
-        text = (cuda_kernels.SOURCES / name).read_text()
-        for pattern, replacement in REPLACED:
-            text = re.sub(pattern, replacement, text)
-        (folder / name).write_text(text)
+    copy_sources(folder / "kernels")
     (folder / "main.cpp").write_text(MAIN)
     macro = f"-DQSIM_REAL={'double' if precision == 'double' else 'float'}"
-    command = [compiler(), "-std=c++20", "-O1", "-w", "-pthread", f"-I{HERE}", f"-I{folder}", macro]
+    command = [compiler(), "-std=c++20", "-O1", "-w", "-pthread", f"-I{HERE}", f"-I{folder / 'kernels'}", macro]
     subprocess.run([*command, str(folder / "main.cpp"), "-o", str(folder / "stack")], check=True)
 
 

@@ -49,16 +49,18 @@ def compiler():
 
 def copy_sources(folder):
     """The kernels' files with what only a GPU knows replaced."""
-    for file in cuda_kernels.SOURCES.glob("*.cu*"):
+    for file in cuda_kernels.SOURCES.rglob("*.cu*"):
         text = file.read_text()
         for pattern, replacement in REPLACED:
             text = re.sub(pattern, replacement, text)
-        (folder / file.name).write_text(text)
+        target = folder / file.relative_to(jit.SOURCES)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text)
 
 
 def run(program, state, precision, folder, early=6, blocks=3):
     """The state after one pass of ``program``."""
-    copy_sources(folder)
+    copy_sources(folder / "kernels")
     (folder / "pass.cu").write_text(program.source)
     (folder / "main.cpp").write_text(MAIN)
     real = "double" if precision == "double" else "float"
@@ -72,7 +74,7 @@ def run(program, state, precision, folder, early=6, blocks=3):
         "-DQSIM_BLOCKS=2",
         f"-DQSIM_REGISTERS={shape.register_qubits}",
     ]
-    command = [compiler(), "-std=c++20", "-O1", "-w", "-pthread", f"-I{HERE}", f"-I{folder}", *macros]
+    command = [compiler(), "-std=c++20", "-O1", "-w", "-pthread", f"-I{HERE}", f"-I{folder / 'kernels'}", *macros]
     subprocess.run([*command, str(folder / "main.cpp"), "-o", str(folder / "pass")], check=True)
     state.astype(np.complex128 if precision == "double" else np.complex64).tofile(folder / "state")
     program.tables.tofile(folder / "tables")

@@ -330,7 +330,7 @@ def test_branches_need_no_more_memory_than_there_is():
 def test_public_names_and_a_light_import():
     assert {"OzakiBackend", "EstimatorV2", "SamplerV2", "save_statevector"} < set(dir(qsim_ozaki))
     assert all(getattr(qsim_ozaki, name).__name__ == name for name in dir(qsim_ozaki))
-    code = "import qsim_ozaki, sys; print(sorted({'numpy', 'qiskit', 'cupy', 'qsim_ozaki._cpu'} & set(sys.modules)))"
+    code = "import qsim_ozaki, sys; print(sorted({'numpy', 'qiskit', 'cupy', 'qsim_ozaki._native'} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
     with pytest.raises(AttributeError, match=r"no attribute 'Aer'. Public names are .*OzakiBackend"):

@@ -29,7 +29,7 @@ def device(monkeypatch, tmp_path):
     def with_stored(threads, stored):
         file = tmp_path / "qsim-ozaki" / "devices.json"
         file.parent.mkdir(exist_ok=True)
-        name = f"{cpu_calibrate.processor()} {cpu_calibrate._cpu.isa()} {threads} threads 0"
+        name = f"{cpu_calibrate.processor()} {cpu_calibrate._native.isa()} {threads} threads 0"
         file.write_text(json.dumps({name: stored}))
         made = cpu_calibrate.cpu_device(threads, 1 << 30)
         return made, measured, json.loads(file.read_text())[name]

@@ -5,7 +5,7 @@ import pytest
 from random_ops import random_op, random_state
 from reference import apply_op, tolerance
 
-import qsim_ozaki._cpu as _cpu
+import qsim_ozaki._native as _native
 from qsim_ozaki.cpu import create
 from qsim_ozaki.steps import Prepare, TilePass
 
@@ -23,7 +23,7 @@ def recycled(rng, precision):
     engine = create(2)
 
     def make():
-        _cpu.release_kept_buffer()
+        _native.release_kept_buffer()
         old = engine.allocate(NUM_QUBITS, precision)
         engine.vector(old)[:] = rng.normal(size=1 << NUM_QUBITS) + 1j
         address = engine.vector(old).ctypes.data
@@ -48,8 +48,8 @@ def test_kept_memory_is_given_back(recycled):
     engine, state, _ = recycled()
     size = engine.vector(state).nbytes
     del state
-    assert _cpu.release_kept_buffer() == size
-    assert _cpu.release_kept_buffer() == 0
+    assert _native.release_kept_buffer() == size
+    assert _native.release_kept_buffer() == 0
 
 
 @pytest.mark.parametrize("live", [(), (0, 3), (13, 14), (16, 19), (12, 17, 18), tuple(range(12)), tuple(range(20))])

@@ -44,7 +44,10 @@ def test_a_float_reduces_every_integer_to_its_balanced_residue(rng, scheme):
 
 
 def test_a_float_reduces_every_short_sum_to_its_balanced_residue(scheme):
-    assert f"kShortDepth = {cuda_ozaki_tables.SHORT_DEPTH};" in (cuda_kernels.SOURCES / "ozaki.cuh").read_text()
+    assert (
+        f"kShortDepth = {cuda_ozaki_tables.SHORT_DEPTH};"
+        in (cuda_kernels.SOURCES / "ozaki" / "ozaki/ozaki.cuh").read_text()
+    )
     for m, row in zip(MODULI, scheme["moduli"], strict=True):
         largest = cuda_ozaki_tables.SHORT_DEPTH * (m // 2) ** 2
         bias = int(row["short_bias"]) - 0x4B000000 + 2**23
@@ -124,7 +127,7 @@ def block_on(gpu, rng, targets, num_moduli, fixed=None, how=None):
 
 
 def in_order(out, planes, size, columns):
-    """``(planes, size, columns)`` of the product's output, whose order ozaki.cuh tells."""
+    """``(planes, size, columns)`` of the product's output, whose order ozaki/ozaki.cuh tells."""
     blocks = out.reshape(planes, size // 64, columns // 256, 4, 2, 4, 8, 64)
     rows = blocks.transpose(0, 1, 3, 4, 6, 2, 5, 7).reshape(planes, size, columns)
     column = np.arange(columns)
@@ -149,7 +152,7 @@ def test_sums_and_residues_of_the_tensor_cores_are_the_naive_ones(gpu, rng):
     )
     c = np.arange(columns)
     place = place_of(c)
-    row = c & ~63 | (place & 14) << 2 | (place & 48) >> 3 | place & 1  # as operand_row in ozaki.cuh
+    row = c & ~63 | (place & 14) << 2 | (place & 48) >> 3 | place & 1  # as operand_row in ozaki/ozaki.cuh
     sums = naive.get().reshape(planes, size, columns)[:, :, row]
     block.operand = matrix
     raw = cupy.full(naive.size, -1, np.int32)

@@ -8,7 +8,7 @@ import straight_host
 from random_ops import random_op, random_state, random_swaps, random_unitary, swap_ops
 from reference import apply_op, tolerance
 
-from qsim_ozaki import _cpu, cuda_kernels, cuda_search, cuda_straight, jit
+from qsim_ozaki import _native, cuda_kernels, cuda_search, cuda_straight, jit
 from qsim_ozaki.cuda_layout import Tile
 from qsim_ozaki.cuda_pairs import split_tf32
 from qsim_ozaki.cuda_shapes import SHAPES
@@ -138,7 +138,7 @@ def test_circuit_families_on_the_host(tmp_path, rng, family, pairs):
 @needs_compiler
 def test_pairs_of_complex64_by_halves_of_tf32(tmp_path, rng, monkeypatch):
     """Blocks that bricks on a chain leave, cheap so that there are many, with swaps at the store."""
-    monkeypatch.setitem(cuda_search.STAGE_ENERGIES, "single", _cpu.PhaseEnergies(300, 30, 100, 100, 0))
+    monkeypatch.setitem(cuda_search.STAGE_ENERGIES, "single", _native.StageEnergies(300, 30, 100, 100, 0))
     n, tile, swaps = 15, (0, 1, 2, 3, *range(6, 15)), ((0, 9), (1, 10), (2, 11), (3, 14))
     ops = list(brick(rng, tile, 4))
     programs = cuda_straight.straight(Tile(tile, (), swaps), ops, n, "single", True)
@@ -158,7 +158,7 @@ def test_halves_of_tf32_are_what_tensor_cores_read(rng):
 @needs_compiler
 def test_pairs_take_every_kind_of_item(tmp_path, rng, monkeypatch):
     """Hadamards, flips with and without control, rotations, phases, matrices: one block where blocks cost nothing."""
-    monkeypatch.setitem(cuda_search.STAGE_ENERGIES, "double", _cpu.PhaseEnergies(300, 0, 100, 100, 0))
+    monkeypatch.setitem(cuda_search.STAGE_ENERGIES, "double", _native.StageEnergies(300, 0, 100, 100, 0))
     n, tile, (a, b) = 15, tuple(range(12)), (4, 9)
     x = np.array([1, 0])
     for first, second in ((a, b), (b, a)):

@@ -60,7 +60,7 @@ def test_every_way_to_multiply_gives_the_same_product(gemm):
 def test_other_instruction_sets_are_measured_in_other_processes(monkeypatch):
     monkeypatch.delenv("QSIM_OZAKI_ISA", raising=False)
     sets = bench_gemm.SETS
-    narrower = sets[sets.index(bench_gemm._cpu.ozaki_isa()) + 1 :]
+    narrower = sets[sets.index(bench_gemm._native.ozaki_isa()) + 1 :]
     lines = bench_gemm.others(GemmOptions("cpu", 7, (3,), ("emulated",), 1, 1))
     found = [each.variant for each in lines]
     assert found == [f"emulated {name}, in place" for name in narrower for _ in range(2)]

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from random_ops import random_op, random_state, random_unitary
 from reference import apply_op, tolerance
 
-import qsim_ozaki._cpu as _cpu
+import qsim_ozaki._native as _native
 from qsim_ozaki.fuse import fuse
 from qsim_ozaki.ops import EMPTY, Kind, Op
 
@@ -57,7 +57,7 @@ def test_split_is_exact_in_form_and_right_in_value(rng, angle):
     for left, right in [(1, 1), tuple(np.exp(1j * rng.uniform(0, 6, 2)))]:
         for matrix in ([[c, -s], [s, c]], [[c, s], [s, -c]], [[c, -1j * s], [-1j * s, c]]):
             u = np.diag([1, left]) @ np.array(matrix, complex) @ np.diag([right, 1])
-            after, core, before = (np.array(part).reshape(2, 2) for part in _cpu.split(list(u.reshape(-1))))
+            after, core, before = (np.array(part).reshape(2, 2) for part in _native.split(list(u.reshape(-1))))
             assert np.max(np.abs(after @ core @ before - u)) < 1e-15
             a, b, d, e = core.reshape(-1)
             assert a.imag == 0

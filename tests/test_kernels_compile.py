@@ -44,15 +44,21 @@ def test_a_compile_error_shows_numbered_source(tmp_path, monkeypatch):
         jit.compile_kernel("collapse", cuda_kernels.DOUBLE, 90)
 
 
-def test_an_edited_header_changes_the_cache_key(tmp_path, monkeypatch):
+@pytest.mark.parametrize("name", ["bits.cuh", "common/bits.cuh", "tile/deep/pairs.cu"])
+def test_an_edited_source_in_any_folder_changes_the_cache_key(name, tmp_path, monkeypatch):
     monkeypatch.setattr(jit, "SOURCES", tmp_path)
+    file = tmp_path / name
+    file.parent.mkdir(parents=True, exist_ok=True)
     hashes = []
     for text in ("// one", "// two"):
-        (tmp_path / "bits.cuh").write_text(text)
+        file.write_text(text)
         jit.sources_hash.cache_clear()
         hashes.append(jit.sources_hash())
+    file.rename(tmp_path / "moved.cuh")
     jit.sources_hash.cache_clear()
-    assert hashes[0] != hashes[1]
+    hashes.append(jit.sources_hash())
+    jit.sources_hash.cache_clear()
+    assert len(set(hashes)) == 3
 
 
 def test_an_unknown_architecture_names_the_known_ones():

@@ -54,9 +54,9 @@ def test_a_split_commutes_loses_nothing_and_changes_only_what_is_live(rng, live)
 def test_the_qubit_of_which_least_depends_is_the_latest():
     ops = [Op(Kind.UNITARY, (q, q + 1), CYCLE) for q in (4, 0, 1, 2, 3, 0, 1, 2)]
     # a chain upwards: 5 is reached once, before all others; without it 4 of 8 may not act
-    assert OpList.of(ops).native.late_qubits(0b111111, 6)[0] == 5
-    assert sorted(OpList.of(ops).native.late_qubits(0b111100, 9)) == [2, 3, 4, 5]
-    assert OpList.of(ops).native.late_qubits(0, 3) == []
+    assert OpList.of(ops).native.longest_zero_qubits(0b111111, 6)[0] == 5
+    assert sorted(OpList.of(ops).native.longest_zero_qubits(0b111100, 9)) == [2, 3, 4, 5]
+    assert OpList.of(ops).native.longest_zero_qubits(0, 3) == []
 
 
 WAYS = (*parts.WAYS, *parts.MORE_WAYS)

@@ -26,7 +26,7 @@ RULES = {
         {"numpy"},
     ),
     "bench_gemm": (
-        {"_cpu", "bench_blocks", "cpu_calibrate", "cuda_ozaki_pipeline", "cuda_tuning", "engine"}
+        {"_native", "bench_blocks", "cpu_calibrate", "cuda_ozaki_pipeline", "cuda_tuning", "engine"}
         | {"errors", "experiment", "founding", "moduli"},
         {"numpy"},
     ),
@@ -42,7 +42,7 @@ RULES = {
         {"numpy", "pyarrow", "qiskit"},
     ),
     "doctor": (
-        {"backend", "gradient", "engine", "cpu", "cpu_calibrate", "units", "errors", "_cpu"},
+        {"backend", "gradient", "engine", "cpu", "cpu_calibrate", "units", "errors", "_native"},
         {"numpy", "qiskit"},
     ),
     "plots": ({"errors"}, {"matplotlib"}),
@@ -95,8 +95,8 @@ RULES = {
     "bindings": ({"errors"}, {"numpy", "qiskit"}),
     "template": ({"angles", "bindings", "slots", "gates", "ops", "errors"}, {"numpy", "qiskit"}),
     "angles": ({"gates"}, {"numpy"}),
-    "slots": ({"gates", "ops", "_cpu"}, {"numpy", "qiskit"}),
-    "stack": ({"code", "op_list", "program", "sampling", "engine", "_cpu"}, {"numpy"}),
+    "slots": ({"gates", "ops", "_native"}, {"numpy", "qiskit"}),
+    "stack": ({"code", "op_list", "program", "sampling", "engine", "_native"}, {"numpy"}),
     "prepare": (
         {"lower", "link", "code", "execute", "readout", "saving", "plan", "program", "units", "device", "instructions"}
         | {"result", "sampling", "errors"},
@@ -124,10 +124,10 @@ RULES = {
     ),
     "observables": ({"pauli", "errors"}, {"numpy", "qiskit"}),
     "lower": (
-        {"control", "classical", "saves", "expand", "site", "gates", "op_list", "ops", "errors", "_cpu", "program"},
+        {"control", "classical", "saves", "expand", "site", "gates", "op_list", "ops", "errors", "_native", "program"},
         {"numpy", "qiskit"},
     ),
-    "expand": ({"site", "slots", "gates", "ops", "errors", "_cpu"}, {"numpy", "qiskit"}),
+    "expand": ({"site", "slots", "gates", "ops", "errors", "_native"}, {"numpy", "qiskit"}),
     "site": ({"errors"}, {"qiskit"}),
     "instructions": ({"errors"}, {"numpy", "qiskit"}),
     "execute": (
@@ -146,7 +146,7 @@ RULES = {
     "link": ({"code", "op_list", "ops", "errors", "program"}, set()),
     "code": ({"expressions", "op_list", "ops", "program"}, set()),
     "vectors": (set(), {"numpy"}),
-    "sampling": ({"errors", "_cpu"}, {"numpy"}),
+    "sampling": ({"errors", "_native"}, {"numpy"}),
     "engine": ({"device", "ops", "errors", "steps"}, {"numpy"}),
     "plan_cache": ({"plan_pattern", "plan", "kept", "device", "op_list", "ops"}, set()),
     "plan_pattern": ({"plan", "choose", "kept", "device", "op_list", "ops", "steps"}, set()),
@@ -164,11 +164,11 @@ RULES = {
     "pairs": ({"ops"}, {"numpy"}),
     "cpu": (
         {"cpu_calibrate", "cpu_program", "engine", "steps", "device", "ozaki", "pauli", "op_list", "ops", "errors"}
-        | {"_cpu", "units"},
+        | {"_native", "units"},
         {"numpy"},
     ),
-    "cpu_calibrate": ({"cpu_program", "device", "ops", "_cpu"}, {"numpy", "platformdirs"}),
-    "cpu_program": ({"op_list", "ops", "_cpu"}, set()),
+    "cpu_calibrate": ({"cpu_program", "device", "ops", "_native"}, {"numpy", "platformdirs"}),
+    "cpu_program": ({"op_list", "ops", "_native"}, set()),
     "cuda": (
         {
             "cuda_layout",
@@ -191,7 +191,7 @@ RULES = {
         },
         {"numpy", "cupy"},
     ),
-    "cuda_stack": ({"_cpu", "cuda_records", "engine", "op_list", "ops"}, {"numpy"}),
+    "cuda_stack": ({"_native", "cuda_records", "engine", "op_list", "ops"}, {"numpy"}),
     "cuda_calibrate": (
         {"calibrate_ops", "cuda_layout", "cuda_ozaki", "cuda_ozaki_pipeline", "cuda_ozaki_tables", "cuda_tiles"}
         | {"device", "jit", "ops", "steps", "work"},
@@ -208,7 +208,7 @@ RULES = {
     "cuda_ozaki_tables": ({"cuda_records", "moduli", "ozaki"}, {"numpy"}),
     "cuda_hadamard": ({"cuda_records", "launcher", "op_list"}, {"numpy"}),
     "cuda_founding": ({"cuda_ozaki", "cuda_ozaki_tables", "founding", "launcher"}, {"numpy"}),
-    "founding": ({"moduli", "_cpu"}, {"numpy"}),
+    "founding": ({"moduli", "_native"}, {"numpy"}),
     "cuda_measure": ({"cuda_kernels", "cuda_records", "cuda_state", "launcher", "op_list"}, {"numpy"}),
     "cuda_pauli": ({"cuda_kernels", "cuda_state", "launcher"}, {"numpy"}),
     "cuda_product": (
@@ -249,10 +249,10 @@ RULES = {
     "cuda_layout": ({"cuda_lower", "cuda_schedule", "cuda_shapes", "cuda_work", "op_list"}, {"numpy"}),
     "cuda_schedule": ({"cuda_lower", "cuda_pairs", "cuda_search", "cuda_work", "op_list"}, set()),
     "cuda_work": ({"cuda_lower", "cuda_pairs", "op_list"}, set()),
-    "cuda_search": ({"_cpu", "cuda_energy", "cuda_lower", "cuda_tuning", "kept"}, set()),
-    "cuda_energy": ({"_cpu", "cuda_lower", "cuda_tuning"}, set()),
+    "cuda_search": ({"_native", "cuda_energy", "cuda_lower", "cuda_tuning", "kept"}, set()),
+    "cuda_energy": ({"_native", "cuda_lower", "cuda_tuning"}, set()),
     "cuda_pairs": ({"cuda_lower", "cuda_records", "op_list", "ops"}, {"numpy"}),
-    "cuda_lower": ({"_cpu", "cuda_records", "op_list", "ops"}, {"numpy"}),
+    "cuda_lower": ({"_native", "cuda_records", "op_list", "ops"}, {"numpy"}),
     "ozaki": ({"jit", "moduli", "errors"}, {"numpy", "cupy"}),
     "jit": ({"kernels", "errors"}, {"cupy", "platformdirs"}),
     "cost_blocks": ({"cost", "op_list", "ops", "device", "footprint", "steps", "work"}, set()),
@@ -264,12 +264,12 @@ RULES = {
     "steps": ({"ops"}, set()),
     "units": ({"device"}, set()),
     "work": ({"op_list", "ops"}, set()),
-    "gates": ({"op_list", "ops", "errors", "_cpu"}, {"numpy", "qiskit"}),
-    "op_list": ({"ops", "_cpu"}, {"numpy"}),
+    "gates": ({"op_list", "ops", "errors", "_native"}, {"numpy", "qiskit"}),
+    "op_list": ({"ops", "_native"}, {"numpy"}),
     "ops": (set(), {"numpy"}),
     "expressions": ({"durations", "errors"}, set()),
     "durations": ({"errors"}, set()),
-    "pauli": ({"_cpu"}, {"numpy"}),
+    "pauli": ({"_native"}, {"numpy"}),
     "moduli": (set(), set()),
     "cache": (set(), {"cachetools", "platformdirs"}),
     "errors": (set(), set()),
@@ -301,7 +301,11 @@ def imported(path):
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{name_of(path)}:{node.lineno} imports relatively"
             for alias in node.names:
-                is_module = node.module == "qsim_ozaki" and alias.name in RULES.keys() | {"circuits", "kernels", "_cpu"}
+                is_module = node.module == "qsim_ozaki" and alias.name in RULES.keys() | {
+                    "circuits",
+                    "kernels",
+                    "_native",
+                }
                 names.add(f"{node.module}.{alias.name}" if is_module else node.module)
     return {name for name in names if name.partition(".")[0] not in sys.stdlib_module_names}
 
@@ -358,7 +362,7 @@ def test_importing_the_package_imports_no_engine_and_no_gpu_library():
     source = (ROOT / "qsim_ozaki" / "__init__.py").read_text()
     eager = [node for node in ast.parse(source).body if isinstance(node, (ast.Import, ast.ImportFrom))]
     names = {alias.name for node in eager for alias in node.names} | {getattr(node, "module", "") for node in eager}
-    assert not names & {"cupy", "qsim_ozaki._cpu", "qsim_ozaki.cpu", "_cpu", "cpu"}
+    assert not names & {"cupy", "qsim_ozaki._native", "qsim_ozaki.cpu", "_native", "cpu"}
 
 
 @pytest.mark.parametrize("path", PACKAGE + CIRCUITS + EXAMPLES + TESTS, ids=name_of)

@@ -9,7 +9,7 @@ from reference import tolerance, unitary_of
 from scipy.linalg import hadamard
 from scipy.stats import unitary_group
 
-import qsim_ozaki._cpu as _cpu
+import qsim_ozaki._native as _native
 from qsim_ozaki.fuse import absorb_product, relabel_swaps
 from qsim_ozaki.op_list import KIND_NUMBERS, OpList
 from qsim_ozaki.ops import EMPTY, Kind, Op
@@ -62,7 +62,7 @@ def test_data_of_another_shape_is_refused(kind, size, permutation):
 
 
 def test_rows_need_as_many_qubits_and_values_as_they_use():
-    table = _cpu.GateTable()
+    table = _native.GateTable()
     row = table.add(KIND_NUMBERS[Kind.DIAGONAL], 1, 1, 2, np.empty(0, complex), [], "cp")
     ops = OpList()
     assert ops.native.extend_rows(table, [row, row], [4, 2, 3, 0], [1, 1j, 1, -1])

@@ -9,7 +9,7 @@ from crt import complex_residues
 from random_ops import random_state, random_unitary
 from reference import bits_of
 
-import qsim_ozaki._cpu as _cpu
+import qsim_ozaki._native as _native
 from qsim_ozaki import moduli, ozaki
 from qsim_ozaki.cpu import extension_block
 
@@ -19,7 +19,7 @@ UNIT = 2.0**-53
 def extension_scheme(num_moduli, num_targets, bits=None):
     constants = ozaki.scheme(num_moduli, num_targets)
     a, b = bits or (constants.matrix_bits, constants.column_bits)
-    return _cpu.OzakiScheme(constants.moduli, [a, b, 0], list(constants.product))
+    return _native.OzakiScheme(constants.moduli, [a, b, 0], list(constants.product))
 
 
 def columns_of(state, targets):
@@ -62,7 +62,7 @@ def test_products_are_the_naive_sums(rng, size):
         naive = np.zeros((columns, rows), np.int32)
         for k in range(size):
             naive += block[:, k, None].astype(np.int32) * matrix[None, :, k]
-        assert np.array_equal(_cpu.ozaki_product(matrix, block), naive), (rows, columns)
+        assert np.array_equal(_native.ozaki_product(matrix, block), naive), (rows, columns)
 
 
 # layer 2: residues of operands and of sums
@@ -219,8 +219,8 @@ def test_a_modulus_too_few_is_caught(rng):
         fewer = ozaki.scheme(count - 1, 3)
         too_many_bits = (block.scheme.matrix_bits, block.scheme.column_bits)
         product = math.prod(moduli.complex_moduli(count - 1)) / 2.0 ** sum(too_many_bits)
-        scheme = _cpu.OzakiScheme(fewer.moduli, [*too_many_bits, 0], [product, 0.0])
-        run = _cpu.OzakiBlock(scheme, block.matrix, block.weights, block.check_row)
+        scheme = _native.OzakiScheme(fewer.moduli, [*too_many_bits, 0], [product, 0.0])
+        run = _native.OzakiBlock(scheme, block.matrix, block.weights, block.check_row)
         state = random_state(rng, 7)
         result, redone, _ = apply(run, state, (1, 6, 4), count)
         assert redone > 0, trial  # a column without a wrap is right

@@ -9,7 +9,7 @@ import straight_host
 from random_ops import random_state, random_unitary
 from reference import apply_op
 
-import qsim_ozaki._cpu as _cpu
+import qsim_ozaki._native as _native
 from qsim_ozaki import cuda_ozaki, moduli
 from qsim_ozaki.cuda_ozaki_pipeline import Pipeline, pipeline
 from qsim_ozaki.cuda_tuning import FINISHED
@@ -33,7 +33,7 @@ def block_on(host, rng, targets, whole, fixed=None, count=COUNT):
 
 
 def output_place(c, whole):
-    """Byte of column c of 64 in a row of the product's output, as ozaki.cuh says."""
+    """Byte of column c of 64 in a row of the product's output, as ozaki/ozaki.cuh says."""
     if whole == 0:
         return 4 * (c & 15) | c >> 4 & 3
     return c & 48 | (c & 3) << 2 | c >> 2 & 3 if whole == 16 else c & 56 | (c & 1) << 2 | c >> 1 & 3
@@ -84,7 +84,7 @@ def test_operands_and_sums_are_those_of_the_cpu(host, rng, whole):
     order = operand_rows(columns, whole)
     found = operand_in_order(operand[: planes * 256 * size], planes, 1, 256, order)
     scheme = block.block.scheme
-    twin = _cpu.OzakiScheme(scheme.moduli, [scheme.matrix_bits, scheme.column_bits, 0], list(scheme.product))
+    twin = _native.OzakiScheme(scheme.moduli, [scheme.matrix_bits, scheme.column_bits, 0], list(scheme.product))
     index = block.row_offset.astype(np.int64)[:, None] | chunks.offsets.astype(np.int64)[None, :]
     x = state[index]
     exponents = [int(np.frexp(np.linalg.norm(column))[1]) for column in x.T]
@@ -99,7 +99,7 @@ def test_operands_and_sums_are_those_of_the_cpu(host, rng, whole):
     matrix = operand_in_order(np.array(block.operand), planes, 1, size, np.arange(size))
     out = output_in_order(residues[: planes * size * 256], planes, size, 256, whole)[:, :, :columns]
     for p in range(planes):
-        sums = _cpu.ozaki_product(np.ascontiguousarray(matrix[p]), np.ascontiguousarray(expected[p]))
+        sums = _native.ozaki_product(np.ascontiguousarray(matrix[p]), np.ascontiguousarray(expected[p]))
         reduced = twin.reduce(p // 2, sums.reshape(-1)).reshape(columns, size)
         assert np.array_equal(out[p].T, reduced), p
 

@@ -8,7 +8,7 @@ import pytest
 from random_ops import random_op, random_state, slotted
 from reference import apply_op, apply_ops, op_matrix, tolerance, zero_state
 
-import qsim_ozaki._cpu as _cpu
+import qsim_ozaki._native as _native
 from qsim_ozaki import sampling
 from qsim_ozaki.op_list import OpList
 from qsim_ozaki.ops import Kind, Op
@@ -95,12 +95,12 @@ def test_pauli_strings_equal_their_matrices(rng, num_qubits, count):
     labels, x, z = strings(rng, num_qubits, count)
     states = np.stack([random_state(rng, num_qubits) for _ in range(3)])
     out = np.empty((3, count))
-    _cpu.pauli_expectations(states, x, z, out, 2)
+    _native.pauli_expectations(states, x, z, out, 2)
     want = [[np.vdot(state, dense(label) @ state).real for label in labels] for state in states]
     np.testing.assert_allclose(out, want, atol=1e-14)
     weights = rng.normal(size=count)
     moved = np.empty_like(states)
-    _cpu.pauli_sum(states, x, z, weights, moved, 2)
+    _native.pauli_sum(states, x, z, weights, moved, 2)
     matrix = sum(weight * dense(label) for weight, label in zip(weights, labels, strict=True))
     np.testing.assert_allclose(moved, states @ matrix.T, atol=1e-12)
 
@@ -118,15 +118,15 @@ def test_pauli_strings_on_states_of_several_chunks(rng, count):
         factor = 1j ** int(flips & signs).bit_count() * (-1.0) ** np.bitwise_count(index & signs)
         want.append(np.vdot(state[index ^ flips], factor * state).real)
     one, two = np.empty((1, count)), np.empty((1, count))
-    _cpu.pauli_expectations(state[None], x, z, one, 1)
-    _cpu.pauli_expectations(state[None], x, z, two, 3)
+    _native.pauli_expectations(state[None], x, z, one, 1)
+    _native.pauli_expectations(state[None], x, z, two, 3)
     np.testing.assert_allclose(one[0], want, atol=1e-14)
     np.testing.assert_array_equal(one, two)
-    _cpu.pauli_expectations(state[None].astype(np.complex64), x, z, two, 2)
+    _native.pauli_expectations(state[None].astype(np.complex64), x, z, two, 2)
     np.testing.assert_allclose(two[0], want, atol=1e-6)
     weights = rng.normal(size=count)
     moved = np.empty((1, state.size), complex)
-    _cpu.pauli_sum(state[None], x, z, weights, moved, 2)
+    _native.pauli_sum(state[None], x, z, weights, moved, 2)
     assert np.vdot(state, moved[0]).real == pytest.approx(weights @ want, abs=1e-13)
 
 
@@ -134,7 +134,7 @@ def test_pauli_strings_on_states_of_several_chunks(rng, count):
 def test_streams_are_numpys(seed):
     for index in (0, 1, 999, 2**32 - 1, 2**32 + 3):
         wanted = sampling.stream(seed, (index,)).random(300)
-        np.testing.assert_array_equal(_cpu.uniforms(seed_words(seed), seed_words(index), 300), wanted)
+        np.testing.assert_array_equal(_native.uniforms(seed_words(seed), seed_words(index), 300), wanted)
 
 
 @pytest.mark.parametrize("num_qubits", [1, 2, 3, 5, 8, 13])

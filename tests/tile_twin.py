@@ -1,4 +1,4 @@
-"""NumPy twin of `tile_exec.cu`: runs a packed tile program word by word, so that packing is tested without a GPU."""
+"""NumPy twin of `tile/interpreter.cu`: runs a packed tile program word by word, to test packing without a GPU."""
 
 import numpy as np
 

@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 
 from qsim_ozaki import (
-    _cpu,
+    _native,
     cuda,
     cuda_calibrate,
     cuda_kernels,
@@ -64,7 +64,7 @@ VARIANTS = {
     "no pairs": Variant("no matrices by tensor cores", names=((cuda_straight, "has_pairs", lambda *_: False),)),
     "more pairs": Variant(
         "blocks and exchanges at their energy alone",
-        names=((cuda_search, "STAGE_ENERGIES", {"double": _cpu.PhaseEnergies(171, 238, 100, 100, 86)}),),
+        names=((cuda_search, "STAGE_ENERGIES", {"double": _native.StageEnergies(171, 238, 100, 100, 86)}),),
     ),
     "three registers": Variant("8 amplitudes a thread, 512 threads", shape={"register_qubits": 3}),
     "short": Variant("passes cut at 6500 instructions", names=((cuda_straight, "MAX_INSTRUCTIONS", {"double": 6500}),)),
@@ -92,11 +92,13 @@ def active(variant):
 
     with tempfile.TemporaryDirectory() as folder:
         if variant.patches:
-            for header in cuda_kernels.SOURCES.glob("*.cu*"):
+            for header in cuda_kernels.SOURCES.rglob("*.cu*"):
                 text = header.read_text()
                 for old, new in variant.patches:
                     text = text.replace(old, new)
-                (Path(folder) / header.name).write_text(text)
+                target = Path(folder) / header.relative_to(jit.SOURCES)
+                target.parent.mkdir(exist_ok=True)
+                target.write_text(text)
             put(jit, "SOURCES", Path(folder))
         for owner, name, value in variant.names:
             put(owner, name, value)

@@ -141,11 +141,11 @@ def build(site, log):
     options = [f"-DPython_EXECUTABLE={sys.executable}", f"-Dnanobind_DIR={nanobind}", "-DCMAKE_BUILD_TYPE=Release"]
     work = site / "build"
     for command in (
-        ["cmake", "-S", str(ROOT / "kernels" / "cpu"), "-B", str(work), "-G", "Ninja", *options],
+        ["cmake", "-S", str(ROOT / "kernels" / "native"), "-B", str(work), "-G", "Ninja", *options],
         ["cmake", "--build", str(work), "--parallel", str(os.cpu_count())],
     ):
         subprocess.run(command, check=True, stdout=log, stderr=log, timeout=240)
-    for library in work.glob("_cpu*.so"):
+    for library in work.glob("_native*.so"):
         shutil.copy(library, package)
 
 

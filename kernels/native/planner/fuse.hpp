@@ -1,0 +1,35 @@
+// planner/fuse.hpp -- rewriting of operators before they are planned; every function keeps the product.
+#pragma once
+
+#include <array>
+
+#include "ir/op_list.hpp"
+
+namespace qsim {
+
+// Fewer and leaner operators: one-qubit gates are merged and split into diagonals around one real rotation, CX between rotations
+// becomes CZ, matrices on at most `max_fused_qubits` qubits absorb their neighbours.
+OpList fuse(const OpList& ops, int num_qubits, int max_fused_qubits);
+
+// `ops` on physical qubits, uncontrolled SWAPs turned into a change of `place` (physical qubit of each program qubit).
+OpList relabel_swaps(const OpList& ops, std::vector<int>& place);
+
+// Takes the leading one-qubit gates and phases, which act on |0...0>, into `factors` (two per qubit); returns what is left.
+// basis_states_only: on each qubit only where they leave it |0> or |1>.
+OpList absorb_product(const OpList& ops, std::vector<complex_t>& factors, bool basis_states_only);
+
+// u = left core right with diagonal left and right (two entries each in the corners) and a core of two operations per amplitude.
+using Matrix2 = std::array<complex_t, 4>;  // row-major
+struct Split {
+    Matrix2 left, core, right;
+};
+Split split(const Matrix2& u);
+
+const Matrix2& hadamard();
+
+// Whether `op` is a one-qubit operator without controls; then `matrix` is it.
+bool one_qubit_matrix(const OpList& ops, const OpHead& op, Matrix2& matrix);
+
+bool is_swap(const OpList& ops, const OpHead& op);
+
+}  // namespace qsim
