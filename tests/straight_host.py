@@ -53,7 +53,7 @@ def copy_sources(folder):
         text = file.read_text()
         for pattern, replacement in REPLACED:
             text = re.sub(pattern, replacement, text)
-        target = folder / file.relative_to(jit.SOURCES)
+        target = folder / file.relative_to(cuda_kernels.SOURCES)
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text)
 
