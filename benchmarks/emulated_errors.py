@@ -17,11 +17,12 @@ from pathlib import Path
 
 import numpy as np
 
-from qsim_ozaki import founding, moduli, ozaki
-from qsim_ozaki.bench_hadamard import hadamard
-from qsim_ozaki.calibrate_ops import haar
-from qsim_ozaki.cpu import extension_block
-from qsim_ozaki.cpu_calibrate import processor
+from qsim_ozaki.bench.blocks import founding
+from qsim_ozaki.bench.blocks.hadamard import hadamard
+from qsim_ozaki.engines import haar
+from qsim_ozaki.engines.cpu import processor
+from qsim_ozaki.engines.cpu.engine import extension_block
+from qsim_ozaki.ozaki import moduli, scheme
 
 COLUMNS = 16
 PRODUCT_SIZE = 2048
@@ -51,7 +52,7 @@ def rows(k, precision, rng):
     unit = 2.0**-24 if precision == "single" else 2.0**-53
     count = moduli.num_moduli_for(None, k, precision)
     for name, matrix in matrices(k):
-        block = ozaki.block(matrix, count)
+        block = scheme.block(matrix, count)
         run = extension_block(block, 2)
         extended = matrix.astype(np.clongdouble)
         for kind, x in columns(rng, matrix, 30 if precision == "single" else 300):

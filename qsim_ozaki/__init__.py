@@ -7,32 +7,31 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from qsim_ozaki.backend import OzakiBackend as OzakiBackend
-    from qsim_ozaki.gradient import expectation_gradient as expectation_gradient
-    from qsim_ozaki.instructions import SaveInstruction as SaveInstruction
-    from qsim_ozaki.instructions import SaveStatevector as SaveStatevector
-    from qsim_ozaki.instructions import SetStatevector as SetStatevector
-    from qsim_ozaki.instructions import save_amplitudes as save_amplitudes
-    from qsim_ozaki.instructions import save_amplitudes_squared as save_amplitudes_squared
-    from qsim_ozaki.instructions import save_density_matrix as save_density_matrix
-    from qsim_ozaki.instructions import save_expectation_value as save_expectation_value
-    from qsim_ozaki.instructions import save_expectation_value_variance as save_expectation_value_variance
-    from qsim_ozaki.instructions import save_probabilities as save_probabilities
-    from qsim_ozaki.instructions import save_probabilities_dict as save_probabilities_dict
-    from qsim_ozaki.instructions import save_state as save_state
-    from qsim_ozaki.instructions import save_statevector as save_statevector
-    from qsim_ozaki.instructions import save_statevector_dict as save_statevector_dict
-    from qsim_ozaki.instructions import set_statevector as set_statevector
-    from qsim_ozaki.jsonable import to_jsonable as to_jsonable
-    from qsim_ozaki.plots import plot_counts as plot_counts
-    from qsim_ozaki.primitives import EstimatorV2 as EstimatorV2
-    from qsim_ozaki.primitives import SamplerV2 as SamplerV2
+    from qsim_ozaki.estimation import expectation_gradient as expectation_gradient
+    from qsim_ozaki.lowering import SaveInstruction as SaveInstruction
+    from qsim_ozaki.lowering import SaveStatevector as SaveStatevector
+    from qsim_ozaki.lowering import SetStatevector as SetStatevector
+    from qsim_ozaki.lowering import save_amplitudes as save_amplitudes
+    from qsim_ozaki.lowering import save_amplitudes_squared as save_amplitudes_squared
+    from qsim_ozaki.lowering import save_density_matrix as save_density_matrix
+    from qsim_ozaki.lowering import save_expectation_value as save_expectation_value
+    from qsim_ozaki.lowering import save_expectation_value_variance as save_expectation_value_variance
+    from qsim_ozaki.lowering import save_probabilities as save_probabilities
+    from qsim_ozaki.lowering import save_probabilities_dict as save_probabilities_dict
+    from qsim_ozaki.lowering import save_state as save_state
+    from qsim_ozaki.lowering import save_statevector as save_statevector
+    from qsim_ozaki.lowering import save_statevector_dict as save_statevector_dict
+    from qsim_ozaki.lowering import set_statevector as set_statevector
+    from qsim_ozaki.provider import EstimatorV2 as EstimatorV2
+    from qsim_ozaki.provider import OzakiBackend as OzakiBackend
+    from qsim_ozaki.provider import SamplerV2 as SamplerV2
+    from qsim_ozaki.provider import plot_counts as plot_counts
+    from qsim_ozaki.provider import to_jsonable as to_jsonable
 
 # module: its public names
 _PUBLIC = {
-    "backend": ("OzakiBackend",),
-    "gradient": ("expectation_gradient",),
-    "instructions": (
+    "estimation": ("expectation_gradient",),
+    "lowering": (
         "SaveInstruction",
         "SaveStatevector",
         "SetStatevector",
@@ -48,9 +47,7 @@ _PUBLIC = {
         "save_statevector_dict",
         "set_statevector",
     ),
-    "jsonable": ("to_jsonable",),
-    "plots": ("plot_counts",),
-    "primitives": ("EstimatorV2", "SamplerV2"),
+    "provider": ("EstimatorV2", "OzakiBackend", "SamplerV2", "plot_counts", "to_jsonable"),
 }
 _HOMES = {name: module for module, names in _PUBLIC.items() for name in names}
 __all__ = list(_HOMES)

@@ -7,11 +7,12 @@ if "PYTEST_XDIST_WORKER" in os.environ:  # before NumPy: else every worker's pro
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
-import ozaki_forms
 import pytest
+from support import ozaki_forms
 
-from qsim_ozaki import cuda_kernels, jit
-from qsim_ozaki.engine import ENGINES, select
+from qsim_ozaki.engines import ENGINES, select
+from qsim_ozaki.engines.cuda.device import kernels as cuda_kernels
+from qsim_ozaki.engines.cuda.device import nvrtc as jit
 from qsim_ozaki.errors import EngineError
 
 OPTIONAL = {"cuda"}  # engines that need hardware; any other that is not available is a failure

@@ -20,9 +20,11 @@ from pathlib import Path
 
 import numpy as np
 
-from qsim_ozaki import cuda_dense, cuda_kernels, cuda_product, cuda_records, jit
-from qsim_ozaki.cuda_dense import BLOCK_SHAPES
-from qsim_ozaki.ops import Kind, Op
+from qsim_ozaki.engines.cuda.dense import product
+from qsim_ozaki.engines.cuda.dense import tables as cuda_dense
+from qsim_ozaki.engines.cuda.dense.tables import BLOCK_SHAPES
+from qsim_ozaki.engines.cuda.device import kernels, nvrtc, records
+from qsim_ozaki.ir import Kind, Op
 
 UNIT = {"double": 2.0**-53, "single": 2.0**-24}
 DTYPE = {"double": np.complex128, "single": np.complex64}
@@ -52,7 +54,7 @@ class Launcher:
     def __init__(self, cupy):
         self.cupy, self.device = cupy, cupy.cuda.Device()
         self.num_processors = self.device.attributes["MultiProcessorCount"]
-        self.architecture = jit.nearest_architecture(int(self.device.compute_capability))
+        self.architecture = nvrtc.nearest_architecture(int(self.device.compute_capability))
         self.device_name, self.functions = "the GPU", {}
 
     def free_bytes(self):
@@ -68,14 +70,14 @@ class Launcher:
 
     def compiled(self, name, instance):
         """A kernel on this device; says where it spills."""
-        kernel = cuda_kernels.KERNELS[name]
-        source = (cuda_kernels.SOURCES / kernel.file).read_text()
-        compiled = jit.nvrtc().compile(
-            source, kernel.file, jit.nvrtc_options(kernel, dict(instance), self.architecture)
+        kernel = kernels.KERNELS[name]
+        source = (kernels.SOURCES / kernel.file).read_text()
+        compiled = nvrtc.nvrtc().compile(
+            source, kernel.file, nvrtc.nvrtc_options(kernel, dict(instance), self.architecture)
         )
-        if jit.spilled_bytes(compiled.log):
+        if nvrtc.spilled_bytes(compiled.log):
             print(name, instance, "spills")
-        return jit.function(compiled.code, kernel.function)
+        return nvrtc.function(compiled.code, kernel.function)
 
     def launch(self, name, instance, blocks, threads, args, shared_bytes=0):
         """One launch on the current stream."""
@@ -134,12 +136,12 @@ def by_kernel(launcher, matrix, targets, num_qubits, shape):
 
 def by_library(launcher, matrix, targets, num_qubits, part, precision):
     """A launch of gather, product and scatter, in parts of 2**part[0] amplitudes and by part[1] products."""
-    cuda_product.part_elements = lambda k, room: max(1 << part[0], 1 << k)
-    cuda_product.LEAST_QUBITS_OF_THREE = 0 if part[1] == 3 else 99
-    run = cuda_product.LibraryProduct(launcher, matrix, targets, {}, num_qubits, precision).run
+    product.part_elements = lambda k, room: max(1 << part[0], 1 << k)
+    product.LEAST_QUBITS_OF_THREE = 0 if part[1] == 3 else 99
+    run = product.LibraryProduct(launcher, matrix, targets, {}, num_qubits, precision).run
 
     def launch(state):
-        cuda_product.LEAST_QUBITS_OF_THREE = 0 if part[1] == 3 else 99
+        product.LEAST_QUBITS_OF_THREE = 0 if part[1] == 3 else 99
         run(state)
 
     return launch
@@ -148,7 +150,7 @@ def by_library(launcher, matrix, targets, num_qubits, part, precision):
 def variants(k, precision):
     """Names and makers of what can do a matrix on ``k`` qubits of a state in ``precision``."""
     wide, own = max(k, 4), BLOCK_SHAPES[precision].get(max(k, 4))
-    macros = [name.lower() for name in (cuda_kernels.HELD_MACROS if wide <= 6 else cuda_kernels.STREAMED_MACROS)]
+    macros = [name.lower() for name in (kernels.HELD_MACROS if wide <= 6 else kernels.STREAMED_MACROS)]
     for text in (None, *OTHER_SHAPES.get((precision, wide), ())) if own else ():
         shape = own
         if text:
@@ -164,8 +166,8 @@ def columns_of(targets, precision):
     """A random state of few qubits, the indices of its columns, some of them, and their exact products."""
     rng, n, matrix = np.random.default_rng(5), CHECKED_QUBITS, haar(len(targets))
     state = (rng.normal(size=1 << n) + 1j * rng.normal(size=1 << n)).astype(DTYPE[precision])
-    rows = cuda_records.sums([(1 << t, 0) for t in targets])[:, 0].astype(np.int64)
-    others = cuda_records.sums([(1 << q, 0) for q in range(n) if q not in targets])[:, 0].astype(np.int64)
+    rows = records.sums([(1 << t, 0) for t in targets])[:, 0].astype(np.int64)
+    others = records.sums([(1 << q, 0) for q in range(n) if q not in targets])[:, 0].astype(np.int64)
     index = rows[:, None] | others[None, :]
     some = rng.choice(len(others), CHECKED_COLUMNS, replace=False)
     return state, index, some, matrix.astype(np.clongdouble) @ state[index[:, some]].astype(np.clongdouble)
@@ -249,11 +251,11 @@ def pieces(launcher, state, n):
     for bits in (bits for bits in (20, 21, 26) if bits <= n):
         shape, count = (1 << k, 1 << bits - k), 1 << n - bits
         block, out = cupy.ones(shape, complex), cupy.empty(shape, complex)
-        multiply = {"by 3": partial(cuda_product.multiply_by_three, cupy, matrix, block, out)}
+        multiply = {"by 3": partial(product.multiply_by_three, cupy, matrix, block, out)}
         multiply["by 4"] = partial(cupy.matmul, matrix, block, out=out)
         words = [f"{name} {count * launcher.seconds(action) * 1e3:.2f}" for name, action in multiply.items()]
         for where, targets in (("low", range(k)), ("high", range(n - k, n))):
-            tables = cuda_product.part_tables(list(targets), {}, n, 1 << bits, 3)
+            tables = product.part_tables(list(targets), {}, n, 1 << bits, 3)
             places, blocks = cupy.asarray(tables.places), min(1 << bits - 10, 8 * launcher.num_processors)
             for kernel in ("block_gather", "block_scatter"):
 
@@ -261,7 +263,7 @@ def pieces(launcher, state, n):
                     pair = (state.amps, block)
                     for number in range(len(parts)):
                         launcher.launch(
-                            kernel, cuda_kernels.DOUBLE, blocks, 256, (*pair, places, parts[number : number + 1])
+                            kernel, kernels.DOUBLE, blocks, 256, (*pair, places, parts[number : number + 1])
                         )
 
                 words.append(f"{kernel} {where} {launcher.seconds(move) * 1e3:.2f}")
@@ -270,8 +272,8 @@ def pieces(launcher, state, n):
 
 def steps(num_qubits=20):
     """Milliseconds of a native block on the lowest qubits, from its call until the device is done."""
-    from qsim_ozaki import cuda
-    from qsim_ozaki.steps import DenseBlock
+    from qsim_ozaki.engines.cuda import engine as cuda
+    from qsim_ozaki.ir import DenseBlock
 
     engine = cuda.create()
     wait = engine.launcher.cupy.cuda.get_current_stream().synchronize

@@ -4,9 +4,9 @@ import time
 
 import numpy as np
 
-from qsim_ozaki import jit
-from qsim_ozaki.bench_blocks import BITS_34
-from qsim_ozaki.calibrate_ops import fill
+from qsim_ozaki.bench.blocks.maps import BITS_34
+from qsim_ozaki.engines import fill
+from qsim_ozaki.engines.cuda.device import nvrtc
 
 PARITY = 16  # from 7 qubits to 12
 COUNTS = (PARITY, BITS_34, 15)  # 15: what earlier times were measured with
@@ -32,5 +32,5 @@ def random_amps(engine, n, dtype=np.complex128, seed=1):
 def build_all(engine, wanted):
     """Seconds in which kernels' instances are compiled, on all cores."""
     start = time.perf_counter()
-    jit.cache_all(wanted, engine.launcher.architecture)
+    nvrtc.cache_all(wanted, engine.launcher.architecture)
     return time.perf_counter() - start

@@ -5,9 +5,9 @@ import subprocess
 
 from emulated_inputs import COUNTS, haar_on, random_amps
 
-from qsim_ozaki.cuda_kernels import DOUBLE
-from qsim_ozaki.cuda_ozaki import EmulatedBlock
-from qsim_ozaki.cuda_ozaki_pipeline import Pipeline, pipeline
+from qsim_ozaki.engines.cuda.device.kernels import DOUBLE
+from qsim_ozaki.engines.cuda.ozaki.block import EmulatedBlock
+from qsim_ozaki.engines.cuda.ozaki.pipeline import Pipeline, pipeline
 
 BUSY, OVER_ALL = ".avg.pct_of_peak_sustained_active", ".avg.pct_of_peak_sustained_elapsed"
 KERNELS = "regex:ozaki_(encode|scale|residues|wgmma|held|product|finish|reconstruct|commit)"

@@ -35,18 +35,20 @@ import emulated_ways
 import numpy as np
 from emulated_inputs import BITS_34, COUNTS, PARITY, build_all, haar_on, random_amps
 
-from qsim_ozaki import choose, cost, cost_blocks, cuda_calibrate, cuda_founding, cuda_kernels, founding, moduli
-from qsim_ozaki.bench_blocks import timer
-from qsim_ozaki.bench_gemm import GemmOptions
-from qsim_ozaki.calibrate_ops import fill
-from qsim_ozaki.cuda_kernels import DOUBLE, SINGLE
-from qsim_ozaki.cuda_ozaki import EmulatedBlock
-from qsim_ozaki.cuda_ozaki_pipeline import Pipeline, pipeline
-from qsim_ozaki.cuda_tuning import FINISHED
-from qsim_ozaki.engine import select
-from qsim_ozaki.ops import Kind, Op
-from qsim_ozaki.steps import DenseBlock
-from qsim_ozaki.steps import Path as Arithmetic
+from qsim_ozaki.bench import GemmOptions
+from qsim_ozaki.bench.blocks import founding, founding_cuda
+from qsim_ozaki.bench.blocks.maps import timer
+from qsim_ozaki.engines import fill, select
+from qsim_ozaki.engines.cuda import calibrate
+from qsim_ozaki.engines.cuda.device import kernels
+from qsim_ozaki.engines.cuda.device.kernels import DOUBLE, SINGLE
+from qsim_ozaki.engines.cuda.ozaki.block import EmulatedBlock
+from qsim_ozaki.engines.cuda.ozaki.pipeline import Pipeline, pipeline
+from qsim_ozaki.engines.cuda.tuning import FINISHED
+from qsim_ozaki.ir import DenseBlock, Kind, Op
+from qsim_ozaki.ir import Path as Arithmetic
+from qsim_ozaki.ozaki import moduli
+from qsim_ozaki.planner import arithmetic, cost, cost_dense
 
 SECONDS = {
     "compile": 60,
@@ -89,7 +91,7 @@ def compile_all(engine, lines):
         ("ozaki_product", {"RAW": "1"}),
     ]
     for name in ("ozaki_founding", "dense_held", "dense_streamed"):
-        wanted += [(name, instance) for instance in cuda_kernels.KERNELS[name].instances]
+        wanted += [(name, instance) for instance in kernels.KERNELS[name].instances]
     for k in range(7, 14):
         for real, count in [*((DOUBLE, count) for count in COUNTS), (SINGLE, BITS_34)]:
             hows = {Pipeline(), pipeline(k, count), Pipeline(FINISHED.get(k, 0), 8)}
@@ -107,18 +109,18 @@ def layers(engine, lines):
         same = {}
         for number, (product, sums) in enumerate(founding.sums(*planes, form)):
             if form.moduli and number % 5 == 0:
-                found = cuda_founding.multiply(engine.launcher, *planes, form, "sums", number)
-                residues = cuda_founding.multiply(engine.launcher, *planes, form, "residues", number)
+                found = founding_cuda.multiply(engine.launcher, *planes, form, "sums", number)
+                residues = founding_cuda.multiply(engine.launcher, *planes, form, "residues", number)
                 same["sums"] = same.get("sums", True) and bool(np.array_equal(found, sums))
                 expected = founding.residues_of(sums, form.moduli[product.modulus])
                 same["residues"] = same.get("residues", True) and bool(np.array_equal(residues, expected))
-        doubles = cuda_founding.multiply(engine.launcher, *planes, form)
+        doubles = founding_cuda.multiply(engine.launcher, *planes, form)
         same["doubles"] = bool(np.array_equal(doubles, founding.multiply(*planes, form)))
         error = float(np.max(np.abs(doubles - left.astype(np.longdouble) @ right.astype(np.longdouble))))
         lines.add(part="layers", form=form.name, error=error, **same)
     form, size = founding.halves(), 2048
     left, right = rng.uniform(-1, 1, (2, size, size))
-    found = cuda_founding.multiply(engine.launcher, founding.planes(left, form), founding.planes(right.T, form), form)
+    found = founding_cuda.multiply(engine.launcher, founding.planes(left, form), founding.planes(right.T, form), form)
     lines.add(part="layers", form=form.name, size=size, error=float(np.max(np.abs(found - left @ right))))
 
 
@@ -235,7 +237,7 @@ def times(n, engine, lines):
 
 def auto(engine, lines):
     """The planner's choice for one matrix, beside both paths in turn, on the calibrated device."""
-    rng, device, matrices, worst = np.random.default_rng(6), cuda_calibrate.cuda_device(engine), {}, {}
+    rng, device, matrices, worst = np.random.default_rng(6), calibrate.cuda_device(engine), {}, {}
     lines.add(part="auto", device=asdict(device))
     wanted = [(max(k, 7), moduli.num_moduli_for(accuracy, k)) for k in range(3, 13) for accuracy in ACCURACIES.values()]
     build_all(engine, [row for k, count in wanted for row in pipeline(k, count).kernels(1 << k - 7, count, DOUBLE)])
@@ -258,19 +260,19 @@ def auto(engine, lines):
 def choices(engine, state, op, device):
     """A row for each accuracy: the choice, its loss against the better path, times and predictions of both."""
     n, k = state.num_qubits, len(op.targets)
-    emulates = k >= choose.EMULATED_BLOCK_QUBITS
+    emulates = k >= arithmetic.EMULATED_BLOCK_QUBITS
     counts = {name: moduli.num_moduli_for(accuracy, k) for name, accuracy in ACCURACIES.items()} if emulates else {}
     steps = {count: DenseBlock(op, Arithmetic.OZAKI, count) for count in counts.values()} | {0: DenseBlock(op)}
     seconds = in_turn(engine, state, steps)
-    native = DenseBlock(op, prediction=cost_blocks.predict_matrix(op, cost.Extent.whole(n), n, "double", device))
+    native = DenseBlock(op, prediction=cost_dense.predict_matrix(op, cost.Extent.whole(n), n, "double", device))
     times = {"native_ms": 1e3 * seconds[0], "predicted_native_ms": 1e3 * native.prediction.seconds}
     if not emulates:
         yield {"accuracy": "any", "chosen": "native", "loss": 0.0, **times}
     for name, count in counts.items():
-        chosen = choose.dense_block(native, 2.0**n, n, choose.Asked("double", "auto", ACCURACIES[name]), device)
+        chosen = arithmetic.dense_block(native, 2.0**n, n, arithmetic.Asked("double", "auto", ACCURACIES[name]), device)
         # the planner leaves smaller matrices to tile passes
-        taken = chosen.num_moduli if k >= choose.NATIVE_BLOCK_QUBITS else 0
-        emulated = cost_blocks.predict_emulated(op, count, 2.0**n, n, "double", device)
+        taken = chosen.num_moduli if k >= arithmetic.NATIVE_BLOCK_QUBITS else 0
+        emulated = cost_dense.predict_emulated(op, count, 2.0**n, n, "double", device)
         times |= {"emulated_ms": 1e3 * seconds[count], "predicted_emulated_ms": 1e3 * emulated.seconds}
         loss = seconds[taken] / min(seconds[0], seconds[count]) - 1
         yield {"accuracy": name, "moduli": count, "chosen": "emulated" if taken else "native", "loss": loss, **times}
@@ -291,7 +293,7 @@ def in_turn(engine, state, steps):
 
 def hadamard(engine, lines):
     """`qsim-ozaki bench hadamard --engine cuda`."""
-    from qsim_ozaki import bench_hadamard
+    from qsim_ozaki.bench.blocks import hadamard as bench_hadamard
 
     found = bench_hadamard.measure_hadamard(GemmOptions("cuda", 25, (12, 14), repeats=5))
     for line in found.as_json()["lines"]:
@@ -301,9 +303,9 @@ def hadamard(engine, lines):
 
 def forms(engine, lines):
     """The founding forms beside the production path, as `qsim-ozaki bench gemm --engine cuda` has them."""
-    from qsim_ozaki import bench_gemm
+    from qsim_ozaki.bench.blocks import gemm
 
-    found = bench_gemm.measure_gemm(GemmOptions("cuda", 24, (8, 10), repeats=3))
+    found = gemm.measure_gemm(GemmOptions("cuda", 24, (8, 10), repeats=3))
     for line in found.as_json()["lines"]:
         lines.add(part="founding", **line)
     lines.add(part="founding", conclusions=found.conclusions())

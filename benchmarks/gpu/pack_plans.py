@@ -10,11 +10,11 @@ import time
 from pathlib import Path
 
 from qsim_ozaki.circuits import build
-from qsim_ozaki.device import Device
-from qsim_ozaki.lower import lower
-from qsim_ozaki.plan import PlanOptions, plan
+from qsim_ozaki.ir import Device
+from qsim_ozaki.lowering import lower
+from qsim_ozaki.planner import PlanOptions, plan
 
-# Rates as `qsim_ozaki.cuda_calibrate` measures them; memory is what a fresh card has free.
+# Rates as `qsim_ozaki.engines.cuda.calibrate` measures them; memory is what a fresh card has free.
 DEVICES = Path(__file__).resolve().parents[2] / "tests" / "support" / "devices.json"
 H200 = Device.from_record(json.loads(DEVICES.read_text())["NVIDIA H200"])
 

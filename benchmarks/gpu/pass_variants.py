@@ -21,21 +21,15 @@ from pathlib import Path
 
 import numpy as np
 
-from qsim_ozaki import (
-    _native,
-    cuda,
-    cuda_calibrate,
-    cuda_kernels,
-    cuda_layout,
-    cuda_search,
-    cuda_shapes,
-    cuda_straight,
-    jit,
-)
-from qsim_ozaki.bench_blocks import random_vector
-from qsim_ozaki.calibrate_ops import fill
-from qsim_ozaki.ops import EMPTY, Kind, Op
-from qsim_ozaki.steps import HadamardPass, Prepare, Relabel
+from qsim_ozaki import _native
+from qsim_ozaki.bench.blocks.maps import random_vector
+from qsim_ozaki.engines import fill
+from qsim_ozaki.engines.cuda import calibrate
+from qsim_ozaki.engines.cuda import engine as cuda
+from qsim_ozaki.engines.cuda.codegen import straight
+from qsim_ozaki.engines.cuda.device import kernels, nvrtc, shapes
+from qsim_ozaki.engines.cuda.tile import layout, search
+from qsim_ozaki.ir import EMPTY, HadamardPass, Kind, Op, Prepare, Relabel
 
 
 @dataclass(frozen=True)
@@ -61,20 +55,18 @@ class Variant:
 
 VARIANTS = {
     "product": Variant("as the package has it"),
-    "no pairs": Variant("no matrices by tensor cores", names=((cuda_straight, "has_pairs", lambda *_: False),)),
+    "no pairs": Variant("no matrices by tensor cores", names=((straight, "has_pairs", lambda *_: False),)),
     "more pairs": Variant(
         "blocks and exchanges at their energy alone",
-        names=((cuda_search, "STAGE_ENERGIES", {"double": _native.StageEnergies(171, 238, 100, 100, 86)}),),
+        names=((search, "STAGE_ENERGIES", {"double": _native.StageEnergies(171, 238, 100, 100, 86)}),),
     ),
     "three registers": Variant("8 amplitudes a thread, 512 threads", shape={"register_qubits": 3}),
-    "short": Variant("passes cut at 6500 instructions", names=((cuda_straight, "MAX_INSTRUCTIONS", {"double": 6500}),)),
-    "long": Variant(
-        "passes cut at 14000 instructions", names=((cuda_straight, "MAX_INSTRUCTIONS", {"double": 14000}),)
-    ),
+    "short": Variant("passes cut at 6500 instructions", names=((straight, "MAX_INSTRUCTIONS", {"double": 6500}),)),
+    "long": Variant("passes cut at 14000 instructions", names=((straight, "MAX_INSTRUCTIONS", {"double": 14000}),)),
     "tile of 11": Variant(
         "tiles of 11 qubits, four blocks of 128 threads",
         shape={"tile_qubits": 11},
-        names=((cuda_straight, "ROOM", dict.fromkeys(cuda_straight.ROOM, 57344)),),
+        names=((straight, "ROOM", dict.fromkeys(straight.ROOM, 57344)),),
         blocks=4,
         plans="tile11",
     ),
@@ -92,27 +84,27 @@ def active(variant):
 
     with tempfile.TemporaryDirectory() as folder:
         if variant.patches:
-            for header in cuda_kernels.SOURCES.rglob("*.cu*"):
+            for header in kernels.SOURCES.rglob("*.cu*"):
                 text = header.read_text()
                 for old, new in variant.patches:
                     text = text.replace(old, new)
-                target = Path(folder) / header.relative_to(jit.SOURCES)
+                target = Path(folder) / header.relative_to(nvrtc.SOURCES)
                 target.parent.mkdir(exist_ok=True)
                 target.write_text(text)
-            put(jit, "SOURCES", Path(folder))
+            put(nvrtc, "SOURCES", Path(folder))
         for owner, name, value in variant.names:
             put(owner, name, value)
-        shape = cuda_shapes.GENERATED["double"]
-        cuda_shapes.GENERATED["double"] = replace(shape, **variant.shape)
-        put(cuda_straight, "blocks", lambda architecture: variant.blocks)
-        jit.sources_hash.cache_clear()
+        shape = shapes.GENERATED["double"]
+        shapes.GENERATED["double"] = replace(shape, **variant.shape)
+        put(straight, "blocks", lambda architecture: variant.blocks)
+        nvrtc.sources_hash.cache_clear()
         try:
             yield
         finally:
-            cuda_shapes.GENERATED["double"] = shape
+            shapes.GENERATED["double"] = shape
             for owner, name, value in reversed(kept):
                 setattr(owner, name, value)
-            jit.sources_hash.cache_clear()
+            nvrtc.sources_hash.cache_clear()
 
 
 def programs_of(steps, n):
@@ -122,40 +114,38 @@ def programs_of(steps, n):
             yield step
         elif not isinstance(step, Relabel):
             ops = [Op(Kind.HADAMARD, step.qubits, EMPTY)] if isinstance(step, HadamardPass) else step.ops
-            tile = cuda_layout.Tile(
+            tile = layout.Tile(
                 step.qubits,
                 getattr(step, "zero_qubits", ()),
                 getattr(step, "swaps", ()),
                 getattr(step, "fresh_qubits", ()),
             )
-            yield from cuda_straight.straight(tile, ops, n, "double", cuda_straight.has_pairs(90))
+            yield from straight.straight(tile, ops, n, "double", straight.has_pairs(90))
 
 
 def compiled(engine, programs):
     """Launches of ``programs`` on a state, compiled on all cores, and how many kernels spill."""
-    options = jit.nvrtc_options(
-        cuda_kernels.STRAIGHT,
-        cuda_straight.instance(engine.launcher.architecture, "double"),
+    options = nvrtc.nvrtc_options(
+        kernels.STRAIGHT,
+        straight.instance(engine.launcher.architecture, "double"),
         engine.launcher.architecture,
     )
     sources = sorted({p.source for p in programs if not isinstance(p, Prepare)})
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        cubins = dict(zip(sources, pool.map(lambda s: jit.compile_generated(s, options), sources), strict=True))
-    spills = sum(jit.spilled_bytes(c.log) > 0 for c in cubins.values())
-    functions = {source: jit.function(c.code, cuda_kernels.STRAIGHT.function) for source, c in cubins.items()}
+        cubins = dict(zip(sources, pool.map(lambda s: nvrtc.compile_generated(s, options), sources), strict=True))
+    spills = sum(nvrtc.spilled_bytes(c.log) > 0 for c in cubins.values())
+    functions = {source: nvrtc.function(c.code, kernels.STRAIGHT.function) for source, c in cubins.items()}
     launches = []
     for program in programs:
         if isinstance(program, Prepare):
             launches.append(partial(engine.run_step, step=program))
             continue
-        tables, record = engine.launcher.cupy.asarray(program.tables), cuda_straight.arguments(program, "double")
-        shared = cuda_straight.shared_bytes(
-            program, cuda_straight.ROOM[engine.launcher.architecture] - cuda_straight.STATIC_BYTES, "double"
+        tables, record = engine.launcher.cupy.asarray(program.tables), straight.arguments(program, "double")
+        shared = straight.shared_bytes(
+            program, straight.ROOM[engine.launcher.architecture] - straight.STATIC_BYTES, "double"
         )
-        blocks = min(
-            program.num_tiles, engine.launcher.num_processors * cuda_straight.blocks(engine.launcher.architecture)
-        )
-        threads = 1 << (len(program.tile) - cuda_shapes.GENERATED["double"].register_qubits)
+        blocks = min(program.num_tiles, engine.launcher.num_processors * straight.blocks(engine.launcher.architecture))
+        threads = 1 << (len(program.tile) - shapes.GENERATED["double"].register_qubits)
 
         def launch(
             state, function=functions[program.source], tables=tables, record=record, size=(blocks, threads, shared)
@@ -190,10 +180,8 @@ def measure(engine, state, variant, plans, circuit, wanted):
             for launch in launches:
                 launch(state)
 
-        total = cuda_calibrate.event_seconds(engine.launcher.cupy, run, 5)
-        parts = [
-            1e3 * cuda_calibrate.event_seconds(engine.launcher.cupy, partial(launch, state), 1) for launch in launches
-        ]
+        total = calibrate.event_seconds(engine.launcher.cupy, run, 5)
+        parts = [1e3 * calibrate.event_seconds(engine.launcher.cupy, partial(launch, state), 1) for launch in launches]
     return {
         "ms": round(1e3 * total, 2),
         "launches": [round(p, 2) for p in parts],
@@ -212,7 +200,7 @@ def main():
     fill(engine.launcher.cupy, state.amps, 1)
     record = {
         "card": engine.launcher.device_name,
-        "pass_ms": 1e3 * cuda_calibrate.pass_seconds(engine.launcher, state),
+        "pass_ms": 1e3 * calibrate.pass_seconds(engine.launcher, state),
         "rows": [],
     }
     wanted, start = {}, time.time()

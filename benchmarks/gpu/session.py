@@ -103,8 +103,8 @@ def pack(folder):
 
     from pack_plans import H200, circuits
 
-    from qsim_ozaki.lower import lower
-    from qsim_ozaki.plan import PlanOptions, plan
+    from qsim_ozaki.lowering import lower
+    from qsim_ozaki.planner import PlanOptions, plan
 
     folder.mkdir(parents=True, exist_ok=True)
     devices = {"moves": H200, "tile11": replace(H200, tile_qubits=11)}

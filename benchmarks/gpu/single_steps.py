@@ -14,15 +14,15 @@ import time
 from functools import partial
 
 import numpy as np
-from reference import apply_op
+from support.reference import apply_op
 
-from qsim_ozaki import calibrate_ops, cuda, cuda_calibrate
-from qsim_ozaki.bench_blocks import random_vector
-from qsim_ozaki.bench_gpu import run_steps
-from qsim_ozaki.calibrate_ops import fill, haar
-from qsim_ozaki.cuda_calibrate import pass_seconds
-from qsim_ozaki.ops import EMPTY, Kind, Op
-from qsim_ozaki.steps import DenseBlock, HadamardPass, Path, TilePass
+from qsim_ozaki.bench.blocks.maps import random_vector
+from qsim_ozaki.bench.gpu.state import run_steps
+from qsim_ozaki.engines import fill, haar, probes
+from qsim_ozaki.engines.cuda import calibrate
+from qsim_ozaki.engines.cuda import engine as cuda
+from qsim_ozaki.engines.cuda.calibrate import pass_seconds
+from qsim_ozaki.ir import EMPTY, DenseBlock, HadamardPass, Kind, Op, Path, TilePass
 
 RECORD = {"rows": []}
 
@@ -75,17 +75,17 @@ def passes(engine, n=30):
         for base in (line, 9, 15, 21):
             qubits = (*range(line), *range(base, base + 9))
             for what, ops in (
-                ("empty", calibrate_ops.NOTHING),
+                ("empty", probes.NOTHING),
                 ("9 H", (Op(Kind.HADAMARD, qubits[line:], EMPTY),)),
                 ("all H", (Op(Kind.HADAMARD, qubits, EMPTY),)),
-                ("10 layers of rotations", calibrate_ops.rotations(qubits, 10)),
+                ("10 layers of rotations", probes.rotations(qubits, 10)),
                 ("20 dense pairs", dense_ops(qubits, 20)),
             ):
                 step = TilePass(tuple(qubits), tuple(ops))
-                t = cuda_calibrate.step_seconds(engine, state, step)
+                t = calibrate.step_seconds(engine, state, step)
                 row(section="pass", what=what, base=base, precision=precision, qubits=n, seconds=t, passes=t / unit)
         step = HadamardPass(tuple(range(tile)))
-        t = cuda_calibrate.step_seconds(engine, state, step)
+        t = calibrate.step_seconds(engine, state, step)
         row(section="pass", what="batched transforms", precision=precision, qubits=n, seconds=t, passes=t / unit)
 
 
@@ -103,7 +103,7 @@ def circuits(engine, plans, n=30):
             engine.launcher.cupy.cuda.Device().synchronize()
             first = time.perf_counter() - start
             engine.compiler.finish()
-            t = cuda_calibrate.event_seconds(engine.launcher.cupy, partial(run_steps, engine, state, steps), 3)
+            t = calibrate.event_seconds(engine.launcher.cupy, partial(run_steps, engine, state, steps), 3)
             key = {"circuit": name, "qubits": n, "precision": precision, "from_zero": from_zero}
             forecast = {"planned_passes": planned, "predicted_seconds": predicted}
             row(section="circuit", **key, seconds=t, passes=t / unit, **forecast, first_run_seconds=first)
@@ -122,12 +122,12 @@ def dense(engine, n=28):
             spread = sorted(int(q) for q in np.random.default_rng(k).permutation(n)[:k])
             for where, targets in (("low", range(k)), ("high", range(n - k, n)), ("spread", spread)):
                 step = DenseBlock(Op(Kind.UNITARY, tuple(targets), matrix))
-                t = cuda_calibrate.event_seconds(engine.launcher.cupy, partial(engine.run_step, state, step), 3)
+                t = calibrate.event_seconds(engine.launcher.cupy, partial(engine.run_step, state, step), 3)
                 key = {"k": k, "targets": where, "qubits": n, "precision": precision}
                 row(section="dense", **key, seconds=t, passes=t / unit, tflops=8 * 2.0 ** (k + n) / t / 1e12)
                 if k >= 8 and precision == "double":
                     step = DenseBlock(step.op, Path.OZAKI, 15)
-                    t = cuda_calibrate.event_seconds(engine.launcher.cupy, partial(engine.run_step, state, step), 3)
+                    t = calibrate.event_seconds(engine.launcher.cupy, partial(engine.run_step, state, step), 3)
                     row(section="emulated", **key, seconds=t, passes=t / unit)
 
 
@@ -209,7 +209,7 @@ def main():
     )
     sections = {
         "check": lambda: check(engine, plans),
-        "rates": lambda: row(section="rates", **cuda_calibrate.measure(engine)),
+        "rates": lambda: row(section="rates", **calibrate.measure(engine)),
         "passes": lambda: passes(engine),
         "circuits": lambda: circuits(engine, plans),
         "dense": lambda: dense(engine),

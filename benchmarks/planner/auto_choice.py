@@ -14,12 +14,11 @@ from pathlib import Path
 
 import numpy as np
 
-from qsim_ozaki.bench_blocks import make_engine, random_vector, timer
-from qsim_ozaki.calibrate_ops import haar
-from qsim_ozaki.ops import Kind, Op
-from qsim_ozaki.plan import PlanOptions, plan
-from qsim_ozaki.steps import DenseBlock, Relabel
-from qsim_ozaki.steps import Path as Arithmetic
+from qsim_ozaki.bench.blocks.maps import make_engine, random_vector, timer
+from qsim_ozaki.engines import haar
+from qsim_ozaki.ir import DenseBlock, Kind, Op, Relabel
+from qsim_ozaki.ir import Path as Arithmetic
+from qsim_ozaki.planner import PlanOptions, plan
 
 ACCURACIES = {"parity": None, "34 bits": 4e-9}
 LIMIT = 0.05

@@ -6,10 +6,10 @@ from functools import partial
 import numpy as np
 from emulated_inputs import BITS_34, PARITY, build_all, haar_on, random_amps
 
-from qsim_ozaki.bench_blocks import timer
-from qsim_ozaki.cuda_kernels import DOUBLE
-from qsim_ozaki.cuda_ozaki import EmulatedBlock
-from qsim_ozaki.cuda_ozaki_pipeline import pipeline
+from qsim_ozaki.bench.blocks.maps import timer
+from qsim_ozaki.engines.cuda.device.kernels import DOUBLE
+from qsim_ozaki.engines.cuda.ozaki.block import EmulatedBlock
+from qsim_ozaki.engines.cuda.ozaki.pipeline import pipeline
 
 QUBITS, ROUNDS = 26, 7
 CASES = ((8, BITS_34), (10, PARITY), (9, BITS_34), (10, BITS_34), (8, PARITY), (9, PARITY), (7, BITS_34), (11, BITS_34))

@@ -10,26 +10,18 @@ from functools import reduce
 
 import numpy as np
 from random_gates import gate
-from reference import apply_op
+from support.reference import apply_op
 
-from qsim_ozaki import (
-    cuda,
-    cuda_founding,
-    cuda_hadamard,
-    cuda_kernels,
-    cuda_ozaki,
-    cuda_ozaki_tables,
-    cuda_tiles,
-    founding,
-    jit,
-)
-from qsim_ozaki.bench_blocks import random_vector
-from qsim_ozaki.calibrate_ops import haar
-from qsim_ozaki.cuda_ozaki_pipeline import Pipeline, Wgmma, pipeline
-from qsim_ozaki.engine import StackWork
-from qsim_ozaki.ops import EMPTY, Kind, Op
-from qsim_ozaki.pauli import string_values
-from qsim_ozaki.steps import DenseBlock, HadamardPass, Path, Prepare, TilePass
+from qsim_ozaki.bench.blocks import founding, founding_cuda, hadamard_cuda
+from qsim_ozaki.bench.blocks.maps import random_vector
+from qsim_ozaki.engines import StackWork, haar
+from qsim_ozaki.engines.cuda import engine as cuda
+from qsim_ozaki.engines.cuda import passes
+from qsim_ozaki.engines.cuda.device import kernels, nvrtc
+from qsim_ozaki.engines.cuda.ozaki import block as cuda_ozaki
+from qsim_ozaki.engines.cuda.ozaki import tables
+from qsim_ozaki.engines.cuda.ozaki.pipeline import Pipeline, Wgmma, pipeline
+from qsim_ozaki.ir import EMPTY, DenseBlock, HadamardPass, Kind, Op, Path, Prepare, TilePass, string_values
 
 WORST = {"double": 1e-12, "single": 2e-4, "tf32": 2.0**-10, "34 bits": 1e-7, "exact": 0.0}
 SUM_ROUNDING = 1e-12  # of cumulative probabilities that are summed in another order
@@ -46,13 +38,13 @@ def judge(what, got, want, precision="double"):
 
 def noted():
     """Names of the table's kernels as they are looked up; whoever does so launches them."""
-    names, load = set(), jit.load
+    names, load = set(), nvrtc.load
 
     def noting(name, *others):
         names.add(name)
         return load(name, *others)
 
-    jit.load = noting
+    nvrtc.load = noting
     return names
 
 
@@ -60,7 +52,7 @@ def tiles(engine, precision, n=16):
     """Tile passes by the interpreter and as straight-line kernels, with qubits that move, none or two |0> before."""
     rng = np.random.default_rng(4)
     tile = (0, 1, 2, 3, *range(6, 14))
-    limits = cuda_tiles.REPEAT_QUBITS, cuda_tiles.ONCE_QUBITS
+    limits = passes.REPEAT_QUBITS, passes.ONCE_QUBITS
     for kinds, straight, fresh in ((7, False, ()), (5, True, ()), (7, False, (7, 13)), (5, True, (7, 13))):
         ops = []
         while len(ops) < 24:
@@ -74,7 +66,7 @@ def tiles(engine, precision, n=16):
         start = np.where(unread, np.nan, want)
         for op in [*ops, *swaps]:
             want = apply_op(want, op)
-        cuda_tiles.REPEAT_QUBITS, cuda_tiles.ONCE_QUBITS = (0, 0) if straight else (99, 99)
+        passes.REPEAT_QUBITS, passes.ONCE_QUBITS = (0, 0) if straight else (99, 99)
         if straight:
             engine.run_step(engine.load(start, precision), step)
             engine.compiler.finish()
@@ -83,7 +75,7 @@ def tiles(engine, precision, n=16):
         state = engine.load(start, precision)
         engine.run_step(state, step)
         judge("straight-line tile" if straight else "interpreted tile", engine.vector(state), want, precision)
-    cuda_tiles.REPEAT_QUBITS, cuda_tiles.ONCE_QUBITS = limits
+    passes.REPEAT_QUBITS, passes.ONCE_QUBITS = limits
 
 
 def blocks(engine, precision, widths):
@@ -117,7 +109,7 @@ def transforms(engine, n=14):
         engine.run_step(state, HadamardPass(qubits))
         judge("Hadamard pass", engine.vector(state), want, precision)
     state = engine.load(start, "single")
-    cuda_hadamard.apply(engine.launcher, state.amps, [qubits])
+    hadamard_cuda.apply(engine.launcher, state.amps, [qubits])
     judge("Hadamard transform", engine.vector(state), want, "tf32")
 
 
@@ -143,14 +135,14 @@ def emulations(fast):
 
 def compiled(engine, fast):
     """Compiles every kernel that is launched, on all cores."""
-    wanted = [(name, instance) for name, row in cuda_kernels.KERNELS.items() for instance in row.instances]
+    wanted = [(name, instance) for name, row in kernels.KERNELS.items() for instance in row.instances]
     for k, moduli, how in emulations(fast):
-        for real in cuda_kernels.INSTANCES.values():
+        for real in kernels.INSTANCES.values():
             wanted += how.kernels(1 << k - 7, moduli, real)
     for whole in (0, 8, 16):
         for form in Wgmma:
-            wanted += Pipeline(whole, wgmma=form).kernels(2, 3, cuda_kernels.INSTANCES["double"])[2:4]
-    jit.cache_all(wanted, engine.launcher.architecture)
+            wanted += Pipeline(whole, wgmma=form).kernels(2, 3, kernels.INSTANCES["double"])[2:4]
+    nvrtc.cache_all(wanted, engine.launcher.architecture)
 
 
 def emulated(engine, fast, n=14):
@@ -161,7 +153,7 @@ def emulated(engine, fast, n=14):
         block = cuda_ozaki.EmulatedBlock(engine.launcher, op.matrix(), op.targets, {}, moduli, how)
         for precision in ("double", "single"):
             state = engine.load(random_vector(n, 1), precision)
-            redone, _ = block.run(state.amps, cuda_kernels.INSTANCES[precision])
+            redone, _ = block.run(state.amps, kernels.INSTANCES[precision])
             what = f"emulated block of {k}, {moduli} moduli, {how.columns} columns whole"
             limit = precision if moduli == 15 or precision == "single" else "34 bits"
             judge(what, engine.vector(state), want, limit)
@@ -174,7 +166,7 @@ def emulated(engine, fast, n=14):
 
 def products(engine, k=8, moduli=3):
     """INT8 products: raw sums are the naive kernel's, in each plane in another order; both product kernels agree."""
-    cupy, rng, size, columns = engine.launcher.cupy, np.random.default_rng(9), 1 << k, cuda_ozaki_tables.PRODUCT_COLUMNS
+    cupy, rng, size, columns = engine.launcher.cupy, np.random.default_rng(9), 1 << k, tables.PRODUCT_COLUMNS
     block = cuda_ozaki.EmulatedBlock(engine.launcher, haar(1 << k, 5), tuple(range(k)), {}, moduli)
     planes = 2 * moduli
     matrix = block.operand = cupy.asarray(rng.integers(-120, 121, planes * size * size).astype(np.int8))
@@ -182,7 +174,7 @@ def products(engine, k=8, moduli=3):
     naive, raw = (cupy.zeros(planes * size * columns, np.int32) for _ in range(2))
     sizes = (np.uint64(naive.size), np.int32(size), np.uint64(columns))
     engine.launcher.launch("ozaki_naive", {}, 512, 256, (matrix, operand, naive, *sizes))
-    record = cuda_ozaki_tables.product_record(size, columns, planes)
+    record = tables.product_record(size, columns, planes)
     shared = cuda_ozaki.STAGES[engine.launcher.architecture] * cuda_ozaki.STAGE_BYTES
     args = (matrix, operand, raw, record, block.scheme)
     engine.launcher.launch("ozaki_product", {"RAW": "1"}, PROCESSORS, cuda_ozaki.THREADS, args, shared)
@@ -211,11 +203,11 @@ def founding_design(engine):
         if form.moduli:
             want["residues"] = founding.residues_of(sums, form.moduli[product.modulus])
         for layer in layers:
-            got = cuda_founding.multiply(engine.launcher, *planes, form, layer, 0)
+            got = founding_cuda.multiply(engine.launcher, *planes, form, layer, 0)
             judge(f"founding {layer} by {form.name}", got.astype(int), want[layer], "exact")
-        naive = cuda_founding.naive_sums(engine.launcher, planes[0][product.left], planes[1][product.right])
+        naive = founding_cuda.naive_sums(engine.launcher, planes[0][product.left], planes[1][product.right])
         judge(f"founding naive sums by {form.name}", naive, sums, "exact")
-        got = cuda_founding.multiply(engine.launcher, *planes, form)
+        got = founding_cuda.multiply(engine.launcher, *planes, form)
         judge(f"founding product by {form.name}", got, founding.multiply(*planes, form), "exact")
     form = founding.halves()
     planes = founding.planes(left, form), founding.planes(np.ascontiguousarray(right.T), form)
@@ -223,7 +215,7 @@ def founding_design(engine):
     parts = founding.parts(left, form), founding.parts(right, form)
     count = len(form.moduli)
     exact = parts[0][product.left // count].astype(object) @ parts[1][product.right // count].astype(object)
-    got = cuda_founding.multiply(engine.launcher, *planes, form, "integers", number)
+    got = founding_cuda.multiply(engine.launcher, *planes, form, "integers", number)
     judge("founding integers", (got.astype(object) - exact).astype(float), np.zeros(exact.shape), "exact")
 
 
@@ -277,7 +269,7 @@ def main():
     )
     engine.launcher.cupy.cuda.Device().synchronize()
     left_out = {
-        name for name, row in cuda_kernels.KERNELS.items() if engine.launcher.architecture in row.architectures
+        name for name, row in kernels.KERNELS.items() if engine.launcher.architecture in row.architectures
     } - names
     if left_out:
         sys.exit(f"not launched: {', '.join(sorted(left_out))}")

@@ -15,11 +15,10 @@ from dataclasses import dataclass
 import numpy as np
 from random_gates import gate
 
-from qsim_ozaki import cuda, cuda_tiles
-from qsim_ozaki.bench_gpu import distance, run_steps
-from qsim_ozaki.calibrate_ops import fill
-from qsim_ozaki.engine import select
-from qsim_ozaki.plan import Plan, PlanOptions, plan
+from qsim_ozaki.bench.gpu.state import distance, run_steps
+from qsim_ozaki.engines import fill, select
+from qsim_ozaki.engines.cuda import engine, passes
+from qsim_ozaki.planner import Plan, PlanOptions, plan
 
 LIMIT = 1e-12
 GROUP = 25  # circuits drawn at a time: kernels of the group are compiled while its other circuits run
@@ -43,7 +42,7 @@ def draw(number, widest, devices):
     if wide:
         n = int(rng.integers(max(widest - 2, 10), widest + 1))
     else:
-        n = int(rng.integers(cuda_tiles.REPEAT_QUBITS if straight else 10, 21))
+        n = int(rng.integers(passes.REPEAT_QUBITS if straight else 10, 21))
     ops = [gate(rng, n, 5 if straight else 7) for _ in range(int(rng.integers(10, 30 if wide else 60)))]
     # where the order need not be restored, passes move qubits
     options = PlanOptions(restore_order=number % 5 == 0, from_zero=number % 4 == 3)
@@ -65,16 +64,16 @@ def apart(gpu, cpu, circuit):
 
 def compile_ahead(gpu, circuit):
     """Has the circuit's straight-line kernels compiled, beside what runs next."""
-    once, cuda_tiles.ONCE_QUBITS = cuda_tiles.ONCE_QUBITS, 0
+    once, passes.ONCE_QUBITS = passes.ONCE_QUBITS, 0
     run_steps(gpu, gpu.allocate(circuit.num_qubits, "double"), circuit.on_gpu.steps)
-    cuda_tiles.ONCE_QUBITS = once
+    passes.ONCE_QUBITS = once
 
 
 def main():
     """Runs the comparison."""
     given = sys.argv[1:] + ["500", "26", "inf"][len(sys.argv) - 1 :]
     count, widest, seconds = int(given[0]), int(given[1]), float(given[2])
-    gpu, cpu, start = cuda.create(), select("cpu"), time.time()
+    gpu, cpu, start = engine.create(), select("cpu"), time.time()
     devices = gpu.device(), cpu.device()
     worst, done = 0.0, 0
     for first in range(0, count, GROUP):

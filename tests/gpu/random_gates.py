@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from qsim_ozaki.calibrate_ops import random_unitary
-from qsim_ozaki.ops import EMPTY, Kind, Op
+from qsim_ozaki.engines.probes import random_unitary
+from qsim_ozaki.ir import EMPTY, Kind, Op
 
 
 def gate(rng, n, kinds):

@@ -1,0 +1,1 @@
+"""One map in every arithmetic: a matrix on many qubits, a Hadamard layer."""

@@ -1,0 +1,1 @@
+"""Plans on a GPU, timed beside cuStateVec."""

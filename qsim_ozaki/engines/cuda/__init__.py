@@ -1,0 +1,1 @@
+"""The CUDA engine: kernels of `kernels/cuda`, launched through CuPy."""

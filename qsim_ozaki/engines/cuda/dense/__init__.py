@@ -1,0 +1,1 @@
+"""Matrices on many qubits in native arithmetic."""

@@ -1,0 +1,70 @@
+"""One GPU as kernels are launched on it: its properties, its free memory, loaded functions, launches.
+
+In: names and instances of the kernel table, arguments. Out: launches on CuPy's current stream. It knows no state, no
+step and no operator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from weakref import WeakValueDictionary
+
+from qsim_ozaki.engines.cuda.device import nvrtc
+
+MAX_GRID = (1 << 31) - 1  # blocks in x
+
+
+class Launcher:
+    """Launches kernels on the current GPU, on CuPy's current stream of the calling thread.
+
+    Attributes:
+        cupy: the module.
+        device_id: CUDA device number.
+        device_name: as the driver has it.
+        num_processors: streaming multiprocessors.
+        shared_bytes: shared memory that one block may have.
+        architecture: compute capability times ten, the newest built one that the GPU runs.
+        max_memory_bytes: limit for one state, 0 for what the GPU has free.
+        workspaces: scratch arrays of emulated blocks by size, for as long as a block holds them.
+    """
+
+    def __init__(self, cupy: Any, max_memory_bytes: int = 0) -> None:
+        self.cupy = cupy
+        self.max_memory_bytes = max_memory_bytes
+        self.device_id = int(cupy.cuda.Device().id)
+        properties = cupy.cuda.runtime.getDeviceProperties(self.device_id)
+        self.device_name: str = properties["name"].decode()
+        self.num_processors = int(properties["multiProcessorCount"])
+        self.shared_bytes = nvrtc.block_shared_bytes(self.device_id)
+        self.architecture = nvrtc.nearest_architecture(int(cupy.cuda.Device().compute_capability))
+        self.workspaces: WeakValueDictionary[tuple[int, ...], Any] = WeakValueDictionary()
+
+    def free_bytes(self) -> int:
+        """Memory that a new state may take."""
+        pool = self.cupy.get_default_memory_pool()
+        pool.free_all_blocks()
+        free: int = self.cupy.cuda.runtime.memGetInfo()[0] + pool.free_bytes()
+        return min(free, self.max_memory_bytes or free)
+
+    def function(self, name: str, instance: Mapping[str, str]) -> Any:
+        """A kernel of the table, loaded. Callers that launch it again and again ask once and keep it."""
+        return nvrtc.load(name, tuple(sorted(instance.items())), self.device_id)
+
+    def launch(
+        self,
+        name: str,
+        instance: Mapping[str, str],
+        blocks: int,
+        threads: int,
+        args: tuple[Any, ...],
+        shared_bytes: int = 0,
+    ) -> None:
+        """Launches one kernel of the table on the current stream."""
+        self.launch_function(self.function(name, instance), blocks, threads, args, shared_bytes)
+
+    def launch_function(
+        self, function: Any, blocks: int, threads: int, args: tuple[Any, ...], shared_bytes: int = 0
+    ) -> None:
+        """Launches a loaded kernel on the current stream."""
+        function((min(max(blocks, 1), MAX_GRID),), (threads,), args, shared_mem=shared_bytes)

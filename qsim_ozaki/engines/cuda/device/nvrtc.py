@@ -1,0 +1,252 @@
+"""CUDA kernels compiled by NVRTC, the cache of what was compiled, and its loading.
+
+In: a kernel's name, an instance (macro values) and an architecture. Out: a cubin, or a function CuPy can launch.
+It knows nothing of states, steps or gates; compiling needs no GPU, loading does.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import hashlib
+import importlib.util
+import os
+import re
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from qsim_ozaki.cache import write_atomically
+from qsim_ozaki.engines.cuda.device.kernels import ARCHITECTURES, KERNELS, SOURCES, STRAIGHT, Kernel
+from qsim_ozaki.errors import EngineError
+
+USAGE_LEVELS = (4, 8, 2)  # of registers, tried in turn: 5 is the assembler's own choice
+
+
+@dataclass(frozen=True, slots=True)
+class Cubin:
+    """Machine code of one kernel instance, and the assembler's report about it."""
+
+    code: bytes
+    log: str = field(repr=False, default="")
+
+
+@cache
+def sources_hash() -> str:
+    """SHA-256 over the paths and contents of every file in ``kernels/cuda``: an edited header is never stale."""
+    digest = hashlib.sha256()
+    for path in sorted(SOURCES.rglob("*.cu*")):
+        digest.update(path.relative_to(SOURCES).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()
+
+
+def nvrtc_options(kernel: Kernel, instance: Mapping[str, str], architecture: int) -> tuple[str, ...]:
+    """NVRTC options of one instance; they and the sources' hash are the cache key."""
+    macros = tuple(f"-DQSIM_{name}={value}" for name, value in sorted(instance.items()))
+    return (
+        f"--gpu-architecture=sm_{architecture}{kernel.suffix}",
+        "--std=c++17",
+        f"--include-path={SOURCES}",
+        "--ptxas-options=--verbose",
+        "--ptxas-options=--warn-on-spills",
+        *macros,
+    )
+
+
+def compile_kernel(name: str, instance: Mapping[str, str], architecture: int) -> Cubin:
+    """The cubin of kernel ``name`` for ``architecture``; needs NVRTC, but no GPU.
+
+    Raises:
+        EngineError: NVRTC is missing, or the source does not compile; then the message has the numbered source lines.
+    """
+    kernel = KERNELS[name]
+    if architecture not in kernel.architectures:
+        known = ", ".join(f"sm_{a}" for a in kernel.architectures)
+        raise EngineError(f"kernel {name} has no code for sm_{architecture}; it is built for {known}")
+    source = (SOURCES / kernel.file).read_text()
+    return nvrtc().compile(source, kernel.file, nvrtc_options(kernel, instance, architecture))
+
+
+@cache
+def load(name: str, instance: tuple[tuple[str, str], ...], device: int) -> Any:
+    """The launchable CuPy function of one kernel instance on CUDA device ``device`` (compiled once, cached on disk).
+
+    Args:
+        name: a key of `KERNELS`.
+        instance: the instance's items, sorted.
+        device: CUDA device number; it must be the current device.
+    """
+    import cupy
+
+    architecture = nearest_architecture(int(cupy.cuda.Device(device).compute_capability))
+    loaded = function(cached_kernel(name, dict(instance), architecture), KERNELS[name].function)
+    if KERNELS[name].most_shared:
+        driver = cupy.cuda.driver
+        driver.funcSetAttribute(loaded.ptr, driver.CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, 100)
+    return loaded
+
+
+def cached_kernel(name: str, instance: Mapping[str, str], architecture: int) -> bytes:
+    """Machine code of one kernel instance, as `cubin` has it."""
+    kernel = KERNELS[name]
+    return cubin(name, (SOURCES / kernel.file).read_text(), nvrtc_options(kernel, instance, architecture))
+
+
+def cache_all(kernels: Iterable[tuple[str, Mapping[str, str]]], architecture: int) -> None:
+    """Compiles kernel instances, each once, on all cores; those that are not for ``architecture`` are left out."""
+    unique = {(name, *sorted(instance.items())): (name, instance) for name, instance in kernels}
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        jobs = [
+            pool.submit(cached_kernel, name, instance, architecture)
+            for name, instance in unique.values()
+            if architecture in KERNELS[name].architectures
+        ]
+    for job in jobs:
+        job.result()
+
+
+def compile_generated(source: str, opts: tuple[str, ...]) -> Cubin:
+    """The cubin of a generated source; where the assembler spills, of the setting under which it spills least."""
+    best = nvrtc().compile(source, "generated.cu", opts)
+    for level in USAGE_LEVELS:
+        if not spilled_bytes(best.log):
+            break
+        with contextlib.suppress(EngineError):  # an assembler that does not know the setting
+            other = nvrtc().compile(source, "generated.cu", (*opts, f"--ptxas-options=--register-usage-level={level}"))
+            best = min(best, other, key=lambda compiled: spilled_bytes(compiled.log))
+    return best
+
+
+def spilled_bytes(log: str) -> int:
+    """Bytes of the stack that the assembler's report names, over all kernels."""
+    rows = re.findall(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads", log)
+    return sum(int(number) for row in rows for number in row)
+
+
+def cubin(name: str, source: str, opts: tuple[str, ...]) -> bytes:
+    """Machine code of ``source``: from the disk's cache, or compiled now and put there. Needs NVRTC, but no GPU."""
+    path = _cache_file(name, source, opts)
+    if path.is_file():
+        return path.read_bytes()
+    generated = name == STRAIGHT.function
+    compiled = compile_generated(source, opts) if generated else nvrtc().compile(source, name, opts)
+    if os.environ.get("QSIM_OZAKI_DEBUG", "0") >= "2":
+        print(compiled.log, file=sys.stderr)
+    write_atomically(path, compiled.code)
+    return compiled.code
+
+
+def is_cached(name: str, source: str, opts: tuple[str, ...]) -> bool:
+    """Whether `cubin` would only read a file."""
+    return _cache_file(name, source, opts).is_file()
+
+
+def function(code: bytes, name: str) -> Any:
+    """The launchable CuPy function ``name`` of a cubin, on the current device.
+
+    Its blocks may ask for all the shared memory there is. Were the limit set by what a launch needs, engines that share
+    the function would lower it for each other, and what is noted by address would outlive the function.
+    """
+    import cupy
+
+    module = cupy.cuda.function.Module()
+    module.load(code)
+    loaded, driver = module.get_function(name), cupy.cuda.driver
+    static_bytes = driver.funcGetAttribute(driver.CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, loaded.ptr)
+    most = driver.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+    driver.funcSetAttribute(loaded.ptr, most, block_shared_bytes(int(cupy.cuda.Device().id)) - static_bytes)
+    return loaded
+
+
+@cache
+def block_shared_bytes(device: int) -> int:
+    """Shared memory that one block may have on CUDA device ``device``."""
+    import cupy
+
+    return int(cupy.cuda.runtime.getDeviceProperties(device)["sharedMemPerBlockOptin"])
+
+
+def nearest_architecture(compute_capability: int) -> int:
+    """The newest built architecture of the same major version that ``compute_capability`` can run."""
+    usable = [a for a in ARCHITECTURES if a // 10 == compute_capability // 10 and a <= compute_capability]
+    if not usable:
+        raise EngineError(
+            f"compute capability {compute_capability / 10} is not supported; the kernels are built for "
+            f'{", ".join(str(a / 10) for a in ARCHITECTURES)}. Use engine="cpu".'
+        )
+    return max(usable)
+
+
+def _cache_file(name: str, source: str, opts: tuple[str, ...]) -> Path:
+    from platformdirs import user_cache_path
+
+    key = hashlib.sha256("\0".join((sources_hash(), source, nvrtc().version, *opts)).encode()).hexdigest()[:32]
+    return user_cache_path("qsim-ozaki") / "cubin" / f"{name}-{key}.cubin"
+
+
+class _Nvrtc:
+    """The few NVRTC calls used here, through ctypes: the same path with CuPy 12x, CuPy 13x and no CuPy at all."""
+
+    def __init__(self, library: ctypes.CDLL) -> None:
+        self._library = library
+        major, minor = ctypes.c_int(), ctypes.c_int()
+        self._check(library.nvrtcVersion(ctypes.byref(major), ctypes.byref(minor)))
+        self.version = f"{major.value}.{minor.value}"
+
+    def compile(self, source: str, file: str, opts: tuple[str, ...]) -> Cubin:
+        program = ctypes.c_void_p()
+        encoded = [o.encode() for o in opts]
+        array = (ctypes.c_char_p * len(encoded))(*encoded)
+        create = self._library.nvrtcCreateProgram
+        self._check(create(ctypes.byref(program), source.encode(), file.encode(), 0, None, None))
+        try:
+            status = self._library.nvrtcCompileProgram(program, len(encoded), array)
+            log = self._text(program, "ProgramLog").rstrip(b"\0").decode(errors="replace")
+            if status != 0:
+                numbered = "\n".join(f"{i:4d} {line}" for i, line in enumerate(source.splitlines(), 1))
+                raise EngineError(f"{file} does not compile with {' '.join(opts)}:\n{log}\n{numbered}")
+            return Cubin(self._text(program, "CUBIN"), log)
+        finally:
+            self._library.nvrtcDestroyProgram(ctypes.byref(program))
+
+    def _text(self, program: ctypes.c_void_p, what: str) -> bytes:
+        size = ctypes.c_size_t()
+        self._check(getattr(self._library, f"nvrtcGet{what}Size")(program, ctypes.byref(size)))
+        buffer = ctypes.create_string_buffer(size.value)
+        self._check(getattr(self._library, f"nvrtcGet{what}")(program, buffer))
+        return buffer.raw[: size.value]
+
+    def _check(self, status: int) -> None:
+        if status != 0:
+            self._library.nvrtcGetErrorString.restype = ctypes.c_char_p
+            raise EngineError(f"NVRTC failed: {self._library.nvrtcGetErrorString(status).decode()}")
+
+
+@cache
+def nvrtc() -> _Nvrtc:
+    """The NVRTC library, found once.
+
+    Raises:
+        EngineError: it is not installed, with the way out.
+    """
+    for candidate in _nvrtc_candidates():
+        try:
+            return _Nvrtc(ctypes.CDLL(candidate))
+        except OSError:
+            continue
+    raise EngineError("NVRTC was not found. Install it with: pip install nvidia-cuda-nvrtc (or the CUDA toolkit).")
+
+
+def _nvrtc_candidates() -> Iterator[str]:
+    """Wheels of NVIDIA first (any CUDA version), then the system's library path and CUDA_PATH."""
+    spec = importlib.util.find_spec("nvidia")
+    for root in spec.submodule_search_locations or () if spec else ():
+        yield from sorted((str(p) for p in Path(root).glob("*/lib/libnvrtc.so.*") if "alt" not in p.name), reverse=True)
+        yield from sorted((str(p) for p in Path(root).glob("*/bin/**/nvrtc64_*_0.dll")), reverse=True)
+    for version in ("13", "12"):
+        yield f"libnvrtc.so.{version}"
+        yield str(Path(os.environ.get("CUDA_PATH", "/usr/local/cuda")) / "lib64" / f"libnvrtc.so.{version}")

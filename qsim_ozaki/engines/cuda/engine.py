@@ -1,0 +1,351 @@
+"""The CUDA engine: states in GPU memory, steps as launches of the kernels in `kernels/cuda`.
+
+In: steps of a plan. Out: amplitudes, probabilities, samples. It decides nothing and holds no second copy of a state.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qsim_ozaki.engines.base import ColumnChecks, StackWork, State, available_threads, collapse_masks
+from qsim_ozaki.engines.cuda import calibrate, measure, pauli
+from qsim_ozaki.engines.cuda.codegen.compiler import Compiler
+from qsim_ozaki.engines.cuda.dense import tables as cuda_dense
+from qsim_ozaki.engines.cuda.dense.product import LibraryProduct
+from qsim_ozaki.engines.cuda.device.kernels import INSTANCES, TENSOR_CORES
+from qsim_ozaki.engines.cuda.device.launcher import Launcher
+from qsim_ozaki.engines.cuda.device.records import opaque
+from qsim_ozaki.engines.cuda.device.shapes import SHAPES
+from qsim_ozaki.engines.cuda.device.state import DTYPES, CudaState, StateLaunch, new_state
+from qsim_ozaki.engines.cuda.ozaki.block import EmulatedBlock
+from qsim_ozaki.engines.cuda.passes import PassWork, tile_launch
+from qsim_ozaki.engines.cuda.stack import MAX_STACK_QUBITS, THREADS, split_rows, stack_tables
+from qsim_ozaki.engines.cuda.tile.layout import Tile
+from qsim_ozaki.engines.cuda.tuning import REPEAT_QUBITS
+from qsim_ozaki.errors import EngineError
+from qsim_ozaki.ir import (
+    EMPTY,
+    ComplexArray,
+    DenseBlock,
+    Device,
+    HadamardPass,
+    Kind,
+    Op,
+    OpList,
+    Path,
+    Prepare,
+    Step,
+    TilePass,
+    amplitude_bytes,
+    string_values,
+)
+
+CACHED_PROGRAMS = 256
+EVEN_RATES = (90,)  # architectures whose FP64 tensor cores do as many flop a second as their FP32 units
+TABLE_BITS = 11  # of each of the tables that a product state is made of
+
+
+class CudaEngine:
+    """Runs steps on one GPU, on CuPy's current stream of the calling thread.
+
+    Attributes:
+        launcher: of the GPU.
+        compiler: of specialised kernels.
+        threads: of the host, for what is computed there.
+    """
+
+    name = "cuda"
+    samples_stacks = False
+    runs_concurrently = False
+
+    def __init__(self, launcher: Launcher) -> None:
+        self.launcher = launcher
+        self.threads = available_threads()
+        self.compiler = Compiler(launcher.architecture)
+        self._programs: OrderedDict[tuple[int, int, str], tuple[Step, list[StateLaunch]]] = OrderedDict()
+        self._ones: dict[str, Any] = {}
+
+    @property
+    def device_name(self) -> str:
+        """The GPU, as the driver calls it."""
+        return self.launcher.device_name
+
+    def device(self) -> Device:
+        """The calibrated record of this GPU."""
+        return calibrate.cuda_device(self)
+
+    def _empty(self, num_qubits: int, precision: str) -> CudaState:
+        """A state to be written; where it does not fit, compiled steps and their tables are given up first."""
+        return new_state(self.launcher, num_qubits, precision, self.forget)
+
+    def allocate(self, num_qubits: int, precision: str) -> CudaState:
+        """A new state |0...0>.
+
+        Raises:
+            CapacityError: it does not fit the GPU's free memory or the engine's limit.
+        """
+        state = self._empty(num_qubits, precision)
+        state.amps.data.memset_async(0, state.amps.nbytes)
+        if precision not in self._ones:
+            self._ones[precision] = self.launcher.cupy.asarray(np.ones(1, DTYPES[precision]))
+        state.put_first(self._ones[precision])
+        return state
+
+    def load(self, vector: NDArray[np.complexfloating], precision: str) -> CudaState:
+        """A new state holding ``vector`` (any complex dtype, ``(2**n,)``)."""
+        state = self._empty(vector.size.bit_length() - 1, precision)
+        if state.amps.size != vector.size:
+            state.amps.fill(0)
+        state.amps[: vector.size].set(np.ascontiguousarray(vector, DTYPES[precision]))
+        return state
+
+    def copy(self, state: State) -> CudaState:
+        """An independent copy of ``state``."""
+        out = self._empty(state.num_qubits, state.precision)
+        out.amps[...] = _on_gpu(state).amps
+        return out
+
+    def vector(self, state: State) -> NDArray[np.complexfloating]:
+        """The amplitudes as a new host array."""
+        return _on_gpu(state).vector()
+
+    def norm(self, state: State) -> float:
+        """Squared 2-norm of the state, the same bits on every run."""
+        return float(self.probabilities(state, ())[0])
+
+    def probabilities(self, state: State, qubits: Sequence[int]) -> NDArray[np.float64]:
+        """Marginal probabilities ``(2**len(qubits),)``; index bit j is ``qubits[j]``."""
+        return measure.probabilities(self.launcher, _on_gpu(state), qubits)
+
+    def pauli_values(self, state: State, x: NDArray[np.uint64], z: NDArray[np.uint64]) -> NDArray[np.float64]:
+        """``<state| P |state>`` of Pauli strings, ``(strings,)``."""
+        if state.num_qubits < pauli.CHUNK_QUBITS:
+            return np.asarray(string_values(self.vector(state)[None], x, z, self.threads)[0])
+        return pauli.values(self.launcher, _on_gpu(state), x, z)
+
+    def amplitudes(self, state: State, indices: NDArray[np.int64]) -> NDArray[np.complexfloating]:
+        """The amplitudes of these basis states."""
+        amps = _on_gpu(state).amps[self.launcher.cupy.asarray(indices)]
+        return cast("NDArray[np.complexfloating]", amps.get())
+
+    def sample(self, state: State, uniforms: NDArray[np.float64]) -> NDArray[np.int64]:
+        """The basis state at which the cumulative probability passes each of ``uniforms`` times the norm."""
+        return measure.sample(self.launcher, _on_gpu(state), uniforms)
+
+    def collapse(self, state: State, qubits: Sequence[int], outcome: int, scale: float) -> None:
+        """Zeroes the amplitudes whose ``qubits[j]`` is not bit j of ``outcome``, multiplies the others by ``scale``."""
+        amps = _on_gpu(state).amps
+        mask, value = collapse_masks(qubits, outcome)
+        args = (amps, np.uint64(amps.size), np.uint64(mask), np.uint64(value), np.float64(scale))
+        self.launcher.launch("collapse", INSTANCES[state.precision], amps.size // 256, 256, args)
+
+    @property
+    def stack_qubits(self) -> int:
+        """Qubits of the widest state of which two copies fit a block's shared memory, in double precision."""
+        num_amps = self.launcher.shared_bytes // (2 * amplitude_bytes("double"))
+        return min(MAX_STACK_QUBITS, num_amps.bit_length() - 1)
+
+    def run_stacks(self, works: Sequence[StackWork], precision: str) -> list[NDArray[np.complexfloating]]:
+        """Each work's final states, ``(rows, 2**num_qubits)``: all of them in one launch."""
+        cupy = self.launcher.cupy
+        tables, kind = stack_tables(works), DTYPES[precision]
+        out = cupy.empty(tables.num_amps, kind)
+        records = (tables.blocks.view(np.uint8), tables.steps.view(np.uint8), tables.data.astype(kind), tables.sources)
+        args = [cupy.asarray(table) for table in (*records, tables.values.astype(kind))]
+        shared_bytes = 2 * tables.block_amps * amplitude_bytes(precision)
+        blocks = len(tables.blocks)
+        self.launcher.launch("stack_run", INSTANCES[precision], blocks, THREADS, (*args, out), shared_bytes)
+        return split_rows(out.get(), works)
+
+    def run_step(self, state: State, step: Step) -> None:
+        """Does ``step`` in place. It is compiled once per width and precision: a plan that runs again only launches."""
+        on_gpu = _on_gpu(state)
+        emulated = isinstance(step, DenseBlock) and step.path is Path.OZAKI  # one block serves states of every width
+        key = (id(step), 0 if emulated else on_gpu.num_qubits, on_gpu.precision)
+        program = self._programs.get(key)
+        if program is None:
+            # The entry holds the step, so that no other step can have its id for as long as the entry is there.
+            program = self._programs[key] = (step, self._launches(on_gpu, step))
+            if len(self._programs) > CACHED_PROGRAMS:
+                self._programs.popitem(last=False)
+        else:
+            self._programs.move_to_end(key)
+        for launch in program[1]:
+            launch(on_gpu)
+
+    def take_checks(self, state: State) -> ColumnChecks:
+        """The outcome of the checks of the emulated blocks on ``state`` since the last call."""
+        on_gpu = _on_gpu(state)
+        checks, on_gpu.checks = on_gpu.checks, ColumnChecks()
+        return checks
+
+    def forget(self) -> None:
+        """Lets go of compiled steps, and with them of their matrices and tables on the device."""
+        self._programs.clear()
+
+    def _launches(self, state: CudaState, step: Step) -> list[StateLaunch]:
+        """The launches that do ``step`` on states of this width and precision."""
+        if isinstance(step, Prepare):
+            return self._prepare(state, step)
+        if isinstance(step, HadamardPass):
+            tile = SHAPES[state.precision].tile_qubits
+            if len(step.qubits) > tile:
+                raise EngineError(f"a Hadamard pass over {len(step.qubits)} qubits does not fit a tile of {tile}")
+            return self._compile(state, Tile(step.qubits), [Op(Kind.HADAMARD, step.qubits, EMPTY)])
+        if isinstance(step, TilePass):
+            held = Tile(step.qubits, step.zero_qubits, step.swaps, step.fresh_qubits)
+            return self._compile(state, held, step.ops, step.row)
+        if isinstance(step, DenseBlock) and step.path is Path.NATIVE:
+            return self._compile(state, Tile(step.op.targets, step.zero_qubits), [step.op])
+        if isinstance(step, DenseBlock):
+            return [self._emulated(state, step)]
+        raise EngineError(f"the CUDA engine has no step {step}")
+
+    def _emulated(self, state: CudaState, step: DenseBlock) -> StateLaunch:
+        """One matrix by INT8 products; columns that fail their check are redone natively, and counted."""
+        op = step.op
+        fixed = dict.fromkeys(step.zero_qubits, 0) | dict.fromkeys(step.one_qubits, 1)
+        fixed |= {c: op.ctrl_state >> b & 1 for b, c in enumerate(op.controls)}
+        block = EmulatedBlock(self.launcher, op.matrix(), op.targets, fixed, step.num_moduli)
+        instance = INSTANCES[state.precision]
+        return lambda target: target.checks.add(*block.run(target.amps, instance))
+
+    def _compile(self, state: CudaState, tile: Tile, ops: Sequence[Op], row: bool = False) -> list[StateLaunch]:
+        """Tile programs, with matrices that do not fit the registers or that tensor cores do better in between."""
+        launches: list[StateLaunch] = []
+        waiting: list[Op] = []
+        later = replace(tile, fresh_qubits=())
+
+        def add_pass(held: Tile, pass_ops: Sequence[Op]) -> None:
+            work = PassWork(held, pass_ops, state.kernel_qubits, state.precision, row)
+            launches.append(tile_launch(self.launcher, self.compiler, work))
+
+        def flush(swaps: tuple[tuple[int, int], ...] = ()) -> None:
+            held = later if launches else tile
+            if waiting or swaps or held.fresh_qubits:
+                add_pass(replace(held, swaps=swaps), tuple(waiting))
+                waiting.clear()
+
+        shape = SHAPES[state.precision]
+        if _fits_one(ops, shape.tile_qubits):
+            add_pass(tile, ops)
+            return launches
+        for op in ops:
+            # alone on a large state, tensor cores do a matrix on 3 or 4 qubits in the time of a pass
+            alone = len(ops) == 1 and state.kernel_qubits >= REPEAT_QUBITS and self._has_tensor_cores(state)
+            widest = 2 if alone else shape.register_qubits
+            wide = op.kind is Kind.UNITARY and len(op.targets) > widest
+            if wide or (len(op.mixed_qubits) > shape.tile_qubits):
+                flush()
+                launches.append(self._dense_launch(state, op, tile.zero_qubits))
+            else:
+                waiting.append(op)
+        flush(tile.swaps)
+        return launches
+
+    def _has_tensor_cores(self, state: CudaState) -> bool:
+        """Whether this GPU has FP64 tensor cores, and for complex64 such as do as many flop a second as FP32 units."""
+        known = TENSOR_CORES if state.precision == "double" else EVEN_RATES
+        return self.launcher.architecture in known
+
+    def _dense_launch(self, state: CudaState, op: Op, zero_qubits: Sequence[int]) -> StateLaunch:
+        launcher = self.launcher
+        if len(op.targets) == 3:
+            op = cuda_dense.with_free_target(op, zero_qubits, state.kernel_qubits)
+        k = len(op.targets)
+        fixed = {q: 0 for q in zero_qubits if q not in op.targets}
+        fixed |= {c: op.ctrl_state >> b & 1 for b, c in enumerate(op.controls)}
+        free = state.kernel_qubits - len(fixed)
+        shapes = cuda_dense.BLOCK_SHAPES[state.precision]
+        if not (self._has_tensor_cores(state) and k in shapes and free >= k + cuda_dense.GROUP_BITS):
+            matrix, targets = op.matrix(), op.targets
+            return LibraryProduct(launcher, matrix, targets, fixed, state.kernel_qubits, state.precision).run
+        shape = shapes[k]
+        tables = cuda_dense.dense_tables(op.matrix(), op.targets, fixed, state.kernel_qubits, shape)
+        matrix, places = launcher.cupy.asarray(tables.matrix), launcher.cupy.asarray(tables.places)
+        blocks = min(tables.num_tiles, shape.blocks * launcher.num_processors)
+        function = launcher.function(shape.kernel, shape.macros(k))
+        shared_bytes, ordered = shape.shared_bytes(k), isinstance(shape, cuda_dense.HeldShape)
+        tile = opaque(tables.tile)
+
+        def run(target: CudaState) -> None:
+            tickets = (target.new_tickets(),) if ordered else ()
+            args = (target.amps, matrix, places, *tickets, tile)
+            launcher.launch_function(function, blocks, shape.threads, args, shared_bytes)
+
+        return run
+
+    def _prepare(self, state: CudaState, step: Prepare) -> list[StateLaunch]:
+        """A product state; its tables are on the device once."""
+        launcher = self.launcher
+        n, padded = state.num_qubits, state.amps.size != 1 << state.num_qubits
+        if step.alone and not padded:
+            amp = launcher.cupy.asarray(step.factors[:, 0].prod(keepdims=True).astype(DTYPES[state.precision]))
+            return [partial(CudaState.put_first, amp=amp)]
+        low, middle = min(n, TABLE_BITS), min(max(n - TABLE_BITS, 0), TABLE_BITS)
+        parts = [step.factors[:low], step.factors[low : low + middle], step.factors[low + middle :]]
+        tables = [launcher.cupy.asarray(product_table(part).astype(DTYPES[state.precision])) for part in parts]
+        num_chunks = 1 << (n - low)
+        args = (*tables, np.int32(low), np.int32(middle), np.uint64(num_chunks))
+        function = launcher.function("prepare", INSTANCES[state.precision])
+
+        def run(target: CudaState) -> None:
+            if padded:
+                target.amps.fill(0)
+            launcher.launch_function(function, num_chunks, 256, (target.amps, *args))
+
+        return [run]
+
+
+def product_table(factors: ComplexArray) -> ComplexArray:
+    """``table[i] = prod_q factors[q, bit q of i]``."""
+    table = np.ones(1, complex)
+    for zero, one in factors:
+        table = np.concatenate([table * zero, table * one])
+    return table
+
+
+def create(threads: int = 0, max_memory_bytes: int = 0) -> CudaEngine:
+    """The CUDA engine on the current GPU.
+
+    Args:
+        threads: not used; a GPU has its own.
+        max_memory_bytes: limit for one state, 0 for what the GPU has free.
+
+    Raises:
+        EngineError: CuPy is not installed, or there is no usable GPU, with the reason.
+    """
+    del threads
+    try:
+        import cupy
+    except ImportError as error:
+        raise EngineError(
+            f'engine "cuda" needs CuPy: {error}. Install it with: pip install "qsim-ozaki[cuda13]" (or cuda12), '
+            'or use engine="cpu".'
+        ) from error
+    try:
+        count = cupy.cuda.runtime.getDeviceCount()
+    except cupy.cuda.runtime.CUDARuntimeError as error:
+        raise EngineError(f'engine "cuda" found no NVIDIA GPU: {error}. Use engine="cpu".') from error
+    if count == 0:
+        raise EngineError('engine "cuda" found no NVIDIA GPU. Use engine="cpu".')
+    return CudaEngine(Launcher(cupy, max_memory_bytes))
+
+
+def _fits_one(ops: Sequence[Op], tile_qubits: int) -> bool:
+    """Whether no operator is one that a tile program may not hold."""
+    if not isinstance(ops, OpList) or not ops or ops.native.large_matrices(3):
+        return False
+    return bool(ops.native.mixed_mask().bit_count() <= tile_qubits)
+
+
+def _on_gpu(state: State) -> CudaState:
+    assert isinstance(state, CudaState)
+    return state

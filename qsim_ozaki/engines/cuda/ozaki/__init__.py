@@ -1,0 +1,1 @@
+"""Matrices on many qubits in emulated FP64, by INT8 products."""

@@ -1,0 +1,40 @@
+"""Energy model of a tile pass: a GPU at the limit of its power takes time in proportion to energy.
+
+In: `Item` objects. Out: the row of each item that the search for stages reads. It knows no kernel.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import qsim_ozaki._native as _native
+from qsim_ozaki.engines.cuda.tile.items import HALF_TURN, Item, is_core
+from qsim_ozaki.engines.cuda.tuning import CORE, FLIP, MATRIX, PHASE_OF_ROTATION, ROTATION
+
+PLAIN, CORE_KIND, FLIP_KIND, SIGN, ANYWHERE = (
+    _native.StageItemKind[name].value for name in ("PLAIN", "CORE", "FLIP", "SIGN", "ANYWHERE")
+)
+StageRow: TypeAlias = tuple[int, int, float, float, int]
+
+
+def stage_row(item: Item) -> StageRow:
+    """The row of an item: masks of the qubits it changes and reads, energy, worth, kind's number."""
+    kind = PLAIN
+    energy = worth = 0.0
+    if item.kind == "terms":
+        kind = SIGN if set(item.terms.values()) == {HALF_TURN} else PLAIN
+    elif item.kind == "rotate":
+        energy = ROTATION
+        worth = energy + PHASE_OF_ROTATION
+    elif item.kind == "hadamard":
+        energy = worth = ROTATION
+    elif item.kind == "flip":
+        energy = worth = FLIP
+        kind = FLIP_KIND
+    elif item.kind == "matrix":
+        core = is_core(item) and not item.condition[0]
+        energy = worth = CORE if core else MATRIX[len(item.qubits)]
+        kind = CORE_KIND if core else PLAIN
+    elif item.kind == "permute":
+        kind = ANYWHERE
+    return item.mixed, item.used, energy, worth, kind

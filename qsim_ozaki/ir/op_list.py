@@ -1,0 +1,105 @@
+"""Operators in order as columns, so that thousands of them cost no Python object each.
+
+In: `Op`s, or rows of a gate table. Out: a sequence of `Op`s, each made when it is looked at. It rewrites nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+import qsim_ozaki._native as _native
+from qsim_ozaki.ir.ops import Kind, Op
+
+KIND_NUMBERS = {Kind.DIAGONAL: 0, Kind.PERMUTATION: 1, Kind.HADAMARD: 2, Kind.UNITARY: 3}
+KIND_OF_NUMBER = tuple(KIND_NUMBERS)
+
+
+class OpList(Sequence[Op]):
+    """Operators in order.
+
+    Args:
+        native: the columns, in the C++ extension; they are this list's own from here on.
+    """
+
+    __slots__ = ("native",)
+
+    def __init__(self, native: _native.OpList | None = None) -> None:
+        self.native = _native.OpList() if native is None else native
+
+    @classmethod
+    def of(cls, ops: Iterable[Op]) -> OpList:
+        """``ops`` as a list: itself where it is one, for nobody changes a list that is made."""
+        if isinstance(ops, OpList):
+            return ops
+        out = cls()
+        for op in ops:
+            out.append(op)
+        return out
+
+    def append(self, op: Op) -> None:
+        """Adds ``op`` at the end, while the list is being made."""
+        data = np.ascontiguousarray(op.data, complex).reshape(-1)
+        self.native.append(KIND_NUMBERS[op.kind], op.targets, op.controls, op.ctrl_state, data, op.permutation, op.name)
+
+    def append_unitary(self, matrix: NDArray[np.complex128], targets: tuple[int, ...], name: str) -> bool:
+        """Adds a matrix at the end by its structure; returns False, and adds nothing, where it is not unitary.
+
+        Args:
+            matrix: ``(2**k, 2**k)``, copied.
+            targets: its k qubits.
+            name: for plans and messages.
+        """
+        return bool(self.native.append_unitary(matrix, targets, name))
+
+    def extend(self, ops: OpList) -> None:
+        """Adds ``ops`` at the end, while the list is being made."""
+        self.native.extend(ops.native)
+
+    def content(self, most_bytes: int) -> bytes | None:
+        """All operators as bytes, the same for equal lists alone; None where they are more than ``most_bytes``."""
+        found: bytes | None = self.native.content(most_bytes)
+        return found
+
+    def changed_qubits(self) -> set[int]:
+        """Qubits whose value some operator changes."""
+        return set(self.native.touched_qubits(False))
+
+    def used_qubits(self) -> set[int]:
+        """Qubits of all operators."""
+        return set(self.native.touched_qubits(True))
+
+    def __len__(self) -> int:
+        return len(self.native)
+
+    @overload
+    def __getitem__(self, index: int) -> Op: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Op]: ...
+    def __getitem__(self, index: int | slice) -> Op | Sequence[Op]:
+        if isinstance(index, slice):
+            return [self._op(number) for number in range(*index.indices(len(self)))]
+        return self._op(range(len(self))[index])
+
+    def __iter__(self) -> Iterator[Op]:
+        return map(self._op, range(len(self)))
+
+    def _op(self, number: int) -> Op:
+        kind, targets, controls, ctrl_state, data, permutation, name = self.native.get(number)
+        if kind == KIND_NUMBERS[Kind.UNITARY]:
+            data = data.reshape(1 << len(targets), -1)
+        return Op(KIND_OF_NUMBER[kind], targets, data, controls, ctrl_state, permutation, name)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return OpList.of, (list(self),)
+
+
+def mask_of(qubits: Iterable[int]) -> int:
+    """The basis state in which exactly ``qubits`` are 1."""
+    mask = 0
+    for q in qubits:
+        mask |= 1 << q
+    return mask

@@ -1,0 +1,54 @@
+"""Qiskit's circuits to programs: gates, control flow, saves, parameters.
+
+This is the last stage that sees a circuit.
+"""
+
+from qsim_ozaki.lowering.bindings import Values, one_per_circuit, parameter_rows
+from qsim_ozaki.lowering.circuit import LABEL_GATES, lower
+from qsim_ozaki.lowering.gates import GATES, build_target, row_op
+from qsim_ozaki.lowering.instructions import (
+    SAVES,
+    SaveInstruction,
+    SaveStatevector,
+    SetStatevector,
+    save_amplitudes,
+    save_amplitudes_squared,
+    save_density_matrix,
+    save_expectation_value,
+    save_expectation_value_variance,
+    save_probabilities,
+    save_probabilities_dict,
+    save_state,
+    save_statevector,
+    save_statevector_dict,
+    set_statevector,
+)
+from qsim_ozaki.lowering.template import Template, make_template
+
+__all__ = [
+    "GATES",
+    "LABEL_GATES",
+    "SAVES",
+    "SaveInstruction",
+    "SaveStatevector",
+    "SetStatevector",
+    "Template",
+    "Values",
+    "build_target",
+    "lower",
+    "make_template",
+    "one_per_circuit",
+    "parameter_rows",
+    "row_op",
+    "save_amplitudes",
+    "save_amplitudes_squared",
+    "save_density_matrix",
+    "save_expectation_value",
+    "save_expectation_value_variance",
+    "save_probabilities",
+    "save_probabilities_dict",
+    "save_state",
+    "save_statevector",
+    "save_statevector_dict",
+    "set_statevector",
+]

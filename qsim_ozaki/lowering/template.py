@@ -1,0 +1,339 @@
+"""Templates: a circuit with free parameters, lowered once for all rows of parameters.
+
+In: a `QuantumCircuit` whose parameters are free. Out: the circuit with slots, and a `Template`: what goes into them at
+each row. It runs nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from qiskit import QuantumCircuit
+from qiskit.circuit import CircuitInstruction, ControlledGate, Parameter, ParameterExpression
+from qiskit.circuit.library import GlobalPhaseGate
+from qiskit.exceptions import QiskitError
+
+from qsim_ozaki.errors import LoweringError
+from qsim_ozaki.ir import Kind
+from qsim_ozaki.lowering.angles import gate_derivatives, gate_rows
+from qsim_ozaki.lowering.bindings import Values
+from qsim_ozaki.lowering.gates import GATE_OF_CLASS, GATES, GateRow
+from qsim_ozaki.lowering.slots import SlotGate
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Angle:
+    """One angle of one gate as a function of the parameters.
+
+    Attributes:
+        constant: its value where all parameters are 0, if it is affine.
+        terms: (parameter's place, factor), if it is affine.
+        expression: what is evaluated where it is not affine, else None.
+        partials: (parameter's place, derivative as an expression), for one that is not affine.
+    """
+
+    constant: float
+    terms: tuple[tuple[int, float], ...]
+    expression: ParameterExpression | None = None
+    partials: tuple[tuple[int, Any], ...] = ()
+
+    def term(self, number: int) -> tuple[int, float]:
+        """The term of this number; one that adds nothing where there are fewer."""
+        return self.terms[number] if number < len(self.terms) else (0, 0.0)
+
+    def at(self, values: Values, parameters: Sequence[Parameter]) -> NDArray[np.float64]:
+        """Its value at each row, ``(rows,)``."""
+        if self.expression is not None:
+            return _evaluated(self.expression, values, parameters)
+        angle = np.full(len(values), self.constant)
+        for place, factor in self.terms:
+            angle += factor * values[:, place]
+        return angle
+
+    def derivatives(
+        self, values: Values, parameters: Sequence[Parameter]
+    ) -> Iterable[tuple[int, NDArray[np.float64] | float]]:
+        """(parameter's place, derivative at each row), where it is not zero."""
+        if self.expression is None:
+            return self.terms
+        return [(place, _evaluated(partial, values, parameters)) for place, partial in self.partials]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Slot:
+    """A gate that waits for its angles.
+
+    Attributes:
+        gate: its name in the gate table.
+        angles: functions of the parameters.
+        offset: of its first number among those of a row.
+        size: how many numbers its data has.
+    """
+
+    gate: str
+    angles: tuple[Angle, ...]
+    offset: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SlotGroup:
+    """The slots of one gate, as arrays: what their angles are and where their data goes.
+
+    Attributes:
+        gate: its name in the gate table.
+        constants: of the affine angles, ``(slots, angles)``.
+        terms: (parameters' places, factors), ``(slots, angles)`` each, of the first, second, ... term of every angle.
+        expressions: (slot, angle, expression) of those that are not affine.
+        columns: of a row of numbers: the data of one slot after the other.
+    """
+
+    gate: str
+    constants: NDArray[np.float64]
+    terms: tuple[tuple[NDArray[np.int64], NDArray[np.float64]], ...]
+    expressions: tuple[tuple[int, int, ParameterExpression], ...]
+    columns: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, slots: Sequence[Slot]) -> SlotGroup:
+        """The group of ``slots``, all of one gate."""
+        angles = [slot.angles for slot in slots]
+        terms = []
+        for number in range(max((len(angle.terms) for each in angles for angle in each), default=0)):
+            chosen = np.array([[angle.term(number) for angle in each] for each in angles])
+            terms.append((chosen[..., 0].astype(np.int64), chosen[..., 1]))
+        return cls(
+            slots[0].gate,
+            np.array([[angle.constant for angle in each] for each in angles]),
+            tuple(terms),
+            tuple(
+                (slot, index, angle.expression)
+                for slot, each in enumerate(angles)
+                for index, angle in enumerate(each)
+                if angle.expression is not None
+            ),
+            np.concatenate([np.arange(slot.offset, slot.offset + slot.size) for slot in slots]),
+        )
+
+    def data(self, values: Values, parameters: Sequence[Parameter]) -> NDArray[np.complex128]:
+        """What belongs in ``columns`` at each row; a row does not depend on the others."""
+        angles = np.repeat(self.constants[None], len(values), axis=0)
+        for places, factors in self.terms:
+            angles += factors * values[:, places]
+        for slot, index, expression in self.expressions:
+            angles[:, slot, index] = _evaluated(expression, values, parameters)
+        return gate_rows(self.gate, angles.reshape(-1, angles.shape[-1])).reshape(len(values), -1)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Template:
+    """What a circuit's slots hold at each row of parameters; it can be sent to another process.
+
+    Attributes:
+        parameters: in the order of ``circuit.parameters``.
+        names: theirs.
+        slots: by number.
+        width: numbers of a row: the data of all slots.
+        groups: the slots by gate.
+    """
+
+    parameters: tuple[Parameter, ...]
+    names: tuple[str, ...]
+    slots: tuple[Slot, ...]
+    width: int
+    groups: tuple[SlotGroup, ...]
+
+    def data(self, values: Values) -> NDArray[np.complex128]:
+        """The slots' data at each row, ``(rows, width)``."""
+        out = np.empty((len(values), self.width), complex)
+        for group in self.groups:
+            out[:, group.columns] = group.data(values, self.parameters)
+        return out
+
+    def chain(self, values: Values, overlaps: NDArray[np.complex128]) -> Values:
+        """The gradient ``(rows, parameters)``: 2 Re sum of the data's derivatives times ``overlaps``."""
+        gradient = np.zeros((len(values), len(self.parameters)))
+        for slot in self.slots:
+            angles = np.stack([angle.at(values, self.parameters) for angle in slot.angles], axis=1)
+            part = overlaps[:, slot.offset : slot.offset + slot.size]
+            for index, angle in enumerate(slot.angles):
+                inner = list(angle.derivatives(values, self.parameters))
+                if inner:
+                    slope = 2 * (gate_derivatives(slot.gate, angles, index) * part).sum(axis=1).real
+                for place, factor in inner:
+                    gradient[:, place] += slope * factor
+        return gradient
+
+
+def make_template(circuit: QuantumCircuit) -> tuple[QuantumCircuit, Template] | None:
+    """``circuit`` with `SlotGate`s in place of parametric gates, and its template.
+
+    None where a parameter stands where no slot can: inside control flow, or in a gate that nothing is known of.
+
+    Parametric gates that are not of the table are replaced by their definitions.
+    """
+    builder = _Builder(tuple(circuit.parameters))
+    slotted = _without_instructions(circuit)
+    try:
+        builder.phase(circuit.global_phase, slotted)
+        builder.fill(circuit, slotted, slotted.qubits, slotted.clbits)
+    except _NoSlotError:
+        return None
+    names = tuple(parameter.name for parameter in builder.parameters)
+    by_gate: dict[str, list[Slot]] = {}
+    for slot in builder.slots:
+        by_gate.setdefault(slot.gate, []).append(slot)
+    groups = tuple(SlotGroup.of(slots) for slots in by_gate.values())
+    return slotted, Template(builder.parameters, names, tuple(builder.slots), builder.width, groups)
+
+
+class _NoSlotError(Exception):
+    """A parameter where no slot can be."""
+
+
+class _Builder:
+    """Copies circuits, with slots for parametric gates."""
+
+    def __init__(self, parameters: tuple[Parameter, ...]) -> None:
+        self.parameters = parameters
+        self.place = {parameter: index for index, parameter in enumerate(parameters)}
+        self.slots: list[Slot] = []
+        self.width = 0
+
+    def phase(self, angle: Any, out: QuantumCircuit) -> None:
+        """A global phase as part of the circuit, as a slot where it is parametric."""
+        if isinstance(angle, ParameterExpression) and angle.parameters:
+            out.append(self.slot(GATES["global_phase"], [angle], 0, None), [])
+        elif angle:
+            out.append(GlobalPhaseGate(angle), [])
+
+    def fill(self, circuit: QuantumCircuit, out: QuantumCircuit, qubits: Sequence[Any], clbits: Sequence[Any]) -> None:
+        """Appends ``circuit``'s instructions to ``out``, its bits on ``qubits`` and ``clbits``."""
+        same = qubits is out.qubits
+        qubit_of = dict(zip(circuit.qubits, qubits, strict=True))
+        clbit_of = dict(zip(circuit.clbits, clbits, strict=True))
+        for instruction in circuit.data:
+            if instruction.is_control_flow() and any(block.parameters for block in instruction.operation.blocks):
+                raise _NoSlotError
+            if not instruction.is_parameterized():
+                if same:
+                    out._append(instruction)
+                else:
+                    on = [qubit_of[qubit] for qubit in instruction.qubits]
+                    out.append(instruction.operation, on, [clbit_of[bit] for bit in instruction.clbits])
+                continue
+            on = [qubit_of[qubit] for qubit in instruction.qubits]
+            found: tuple[GateRow, Any, int | None] | None
+            if instruction.is_standard_gate() and instruction.name in GATES:
+                found = GATES[instruction.name], instruction, None
+            else:
+                operation = instruction.operation
+                found = _table_gate(operation)
+            if found is not None:
+                row, gate, ctrl_state = found
+                out._append(CircuitInstruction(self.slot(row, gate.params, len(on), ctrl_state), on))
+                continue
+            definition = _definition(operation)
+            self.phase(definition.global_phase, out)
+            self.fill(definition, out, on, [])
+
+    def slot(self, row: GateRow, params: Sequence[Any], num_qubits: int, ctrl_state: int | None) -> SlotGate:
+        side = 1 << row.num_targets
+        size = side * side if row.kind is Kind.UNITARY else side
+        gate = SlotGate(self.width, row.name, num_qubits, ctrl_state)
+        self.slots.append(Slot(row.name, tuple(self.angle(param) for param in params), self.width, size))
+        self.width += size
+        return gate
+
+    def angle(self, param: Any) -> Angle:
+        if not isinstance(param, ParameterExpression) or not param.parameters:
+            return Angle(float(param), ())
+        if isinstance(param, Parameter):
+            return Angle(0.0, ((self.place[param], 1.0),))
+        ordered = sorted(param.parameters, key=self.place.__getitem__)  # a set: its own order would change the rounding
+        try:
+            partials = [(self.place[parameter], param.gradient(parameter)) for parameter in ordered]
+            if all(_is_number(partial) for _, partial in partials):
+                constant = float(param.bind(dict.fromkeys(ordered, 0.0)))
+                return Angle(constant, tuple((place, float(partial)) for place, partial in partials))
+        except (TypeError, ValueError, RuntimeError):  # complex, or no derivative: bound row by row
+            raise _NoSlotError from None
+        return Angle(0.0, (), param, tuple(partials))
+
+
+def _without_instructions(circuit: QuantumCircuit) -> QuantumCircuit:
+    """An empty circuit with the bits, registers, variables and layout of ``circuit``.
+
+    Not ``copy_empty_like``: it copies the metadata, which may hold what cannot be copied.
+    """
+    empty = QuantumCircuit(name=circuit.name)
+    empty.add_bits(circuit.qubits)
+    empty.add_bits(circuit.clbits)
+    empty.add_register(*circuit.qregs, *circuit.cregs)
+    for variable in circuit.iter_input_vars():
+        empty.add_input(variable)
+    for variable in circuit.iter_declared_vars():
+        empty.add_uninitialized_var(variable)
+    empty._layout = circuit.layout
+    return empty
+
+
+def _table_gate(operation: Any) -> tuple[GateRow, Any, int | None] | None:
+    """The row of a gate of the table, or of one with further controls; the gate that holds the angles; all controls."""
+    row = GATE_OF_CLASS.get(getattr(operation, "base_class", type(operation)))
+    if row is not None:
+        return row, operation, getattr(operation, "ctrl_state", None)
+    if not isinstance(operation, ControlledGate) or operation.base_gate is None:
+        return None
+    inner = _table_gate(operation.base_gate)
+    own = operation.num_ctrl_qubits
+    if inner is None or operation.num_qubits != own + operation.base_gate.num_qubits:
+        return None
+    row, gate, state = inner
+    if row.num_params != len(gate.params):
+        return None  # the controls of CUGate call their base "u", with four angles
+    if state is None:
+        state = (1 << (operation.base_gate.num_qubits - row.num_targets)) - 1
+    return row, gate, operation.ctrl_state | state << own
+
+
+def _definition(operation: Any) -> QuantumCircuit:
+    """The definition of a parametric gate, or _NoSlotError."""
+    if hasattr(operation, "blocks"):
+        raise _NoSlotError
+    try:
+        definition = getattr(operation, "definition", None)
+    except (QiskitError, TypeError):
+        definition = None  # Qiskit can only synthesise it for numbers
+    if definition is None or definition.clbits:
+        raise _NoSlotError
+    return definition
+
+
+def _is_number(value: Any) -> bool:
+    return not isinstance(value, ParameterExpression) or not value.parameters
+
+
+def _evaluated(expression: Any, values: Values, parameters: Sequence[Parameter]) -> NDArray[np.float64]:
+    """``expression`` at each row, ``(rows,)``.
+
+    Raises:
+        LoweringError: it is not a finite real number somewhere.
+    """
+    if _is_number(expression):
+        return np.full(len(values), float(expression))
+    names = [(parameter, index) for index, parameter in enumerate(parameters) if parameter in expression.parameters]
+    out = np.empty(len(values))
+    for number, row in enumerate(values.tolist()):
+        try:
+            out[number] = float(expression.bind({parameter: row[index] for parameter, index in names}))
+        except (TypeError, ValueError, ZeroDivisionError, RuntimeError) as error:
+            raise LoweringError(
+                f"expression {expression} is no real number at row {number} of the parameters: {error}. "
+                f"Give values at which it is real."
+            ) from None
+    return out

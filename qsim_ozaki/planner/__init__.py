@@ -1,0 +1,24 @@
+"""Operators to the steps of least predicted cost, for a device.
+
+A plan is a pure function of operators, device and options; nothing is run.
+"""
+
+from qsim_ozaki.planner.cache import PLANS
+from qsim_ozaki.planner.cost import predict_stack, total
+from qsim_ozaki.planner.explain import describe, format_qubits, step_qubits
+from qsim_ozaki.planner.fuse import relabel_swaps
+from qsim_ozaki.planner.plans import MAX_QUBITS, Plan, PlanOptions, plan
+
+__all__ = [
+    "MAX_QUBITS",
+    "PLANS",
+    "Plan",
+    "PlanOptions",
+    "describe",
+    "format_qubits",
+    "plan",
+    "predict_stack",
+    "relabel_swaps",
+    "step_qubits",
+    "total",
+]

@@ -1,0 +1,125 @@
+"""Expectation values of circuits that measure, reset or branch inside: means over all histories, or sampled.
+
+In: an estimator pub, a backend. Out: values and standard errors. It knows nothing of jobs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+from qiskit import ClassicalRegister, QuantumCircuit
+from qiskit.primitives.containers.estimator_pub import EstimatorPub
+from qiskit.quantum_info import SparsePauliOp
+
+from qsim_ozaki.estimation import QubitMap, labelled, pauli_strings
+from qsim_ozaki.ir import TURNS_TO_Z, Basis, RealArray, SampledMeans, commuting_groups
+from qsim_ozaki.lowering import save_expectation_value
+from qsim_ozaki.provider.backend import OzakiBackend
+from qsim_ozaki.runtime import sampling
+
+REGISTER = "estimated"
+
+
+def average_pub(pub: EstimatorPub, backend: OzakiBackend, check: Callable[[], None]) -> RealArray:
+    """The values in the pub's broadcast shape, by exact probabilities of the outcomes on the way.
+
+    Args:
+        pub: its precision is not looked at.
+        backend: runs it.
+        check: called now and then; what it raises ends the run.
+    """
+    circuit = pub.circuit
+    saving = circuit.copy()
+    terms = labelled(pub.observables)
+    for number, each in enumerate(terms):
+        operator = SparsePauliOp.from_list(list(pauli_strings(each))).simplify()
+        save_expectation_value(saving, operator, saving.qubits, label=f"observable {number}")
+    options = {"shots": None, "memory": False, "seed_simulator": 0}
+    results = backend.results([saving], _binds(pub), options, check=check)
+    values = np.array([[result.data.to_dict()[f"observable {n}"] for n in range(len(terms))] for result in results])
+    return np.asarray(_broadcast(pub, values), float)
+
+
+def sample_pub(
+    pub: EstimatorPub, backend: OzakiBackend, stream: tuple[int, int], check: Callable[[], None]
+) -> tuple[RealArray, RealArray, int]:
+    """Values and standard errors in the pub's broadcast shape, and the shots of each basis.
+
+    Every shot goes through the whole circuit, along a history of its own, and is measured in a basis at the end: the
+    scatter is that of a device without noise.
+
+    Args:
+        pub: its precision is above 0.
+        backend: runs it.
+        stream: seed of the job, and the job's index of the pub's first row.
+        check: called now and then; what it raises ends the run.
+    """
+    shots = math.ceil(1 / pub.precision**2)
+    qubit_map = _qubit_map(pub.circuit)
+    wanted = [qubit_map.observable(terms) for terms in labelled(pub.observables)]
+    means = [SampledMeans(wanted, shots) for _ in range(pub.parameter_values.size)]
+    seed, first = stream
+    for number, basis in enumerate(commuting_groups(wanted)):
+        own = int(sampling.stream(seed, (number,)).integers(1 << 63))  # bases are measured apart from each other
+        options = {"shots": shots, "memory": False, "seed_simulator": own}
+        circuit = _measured(pub.circuit, qubit_map, basis)
+        for row, result in enumerate(backend.results([circuit], _binds(pub), options, first=first, check=check)):
+            samples, counts = _samples(result)
+            means[row].add(basis, samples, counts)
+    values, errors = zip(*(each.values_and_errors() for each in means), strict=True)
+    return _broadcast(pub, np.array(values)), _broadcast(pub, np.array(errors)), shots
+
+
+def _binds(pub: EstimatorPub) -> RealArray | None:
+    """One row per set of parameters; None where there are none to be had."""
+    given, circuit = pub.parameter_values, pub.circuit
+    if not circuit.num_parameters and not given.shape:
+        return None
+    return np.asarray(given.as_array(circuit.parameters).reshape(given.size, circuit.num_parameters), float)
+
+
+def _broadcast(pub: EstimatorPub, values: RealArray) -> RealArray:
+    """``(rows, observables)`` in the pub's shape."""
+    rows = np.arange(len(values)).reshape(pub.parameter_values.shape)
+    columns = np.arange(values.shape[1]).reshape(pub.observables.shape)
+    row_of, column_of = np.broadcast_arrays(rows, columns)
+    return np.asarray(values[row_of, column_of])
+
+
+def _qubit_map(circuit: QuantumCircuit) -> QubitMap:
+    """The qubits that some instruction touches, numbered in order; what they measure is part of the history."""
+    touched = {qubit for item in circuit.data for qubit in item.qubits if item.operation.name != "barrier"}
+    place, count = [], 0
+    for qubit in circuit.qubits:
+        place.append(count if qubit in touched else -1)
+        count += qubit in touched
+    return QubitMap(tuple(place), frozenset())
+
+
+def _measured(circuit: QuantumCircuit, qubit_map: QubitMap, basis: Basis) -> QuantumCircuit:
+    """``circuit``, then the qubits of ``basis`` turned and measured into a register of their own."""
+    measured = circuit.copy()
+    register = ClassicalRegister(max(qubit_map.place) + 1, REGISTER)
+    while register.name in {each.name for each in circuit.cregs}:
+        register = ClassicalRegister(register.size, register.name + "_")
+    measured.add_register(register)
+    for qubit, place in enumerate(qubit_map.place):
+        letter = basis.letter(place) if place >= 0 else "I"
+        if letter == "I":
+            continue
+        for name in TURNS_TO_Z[letter]:
+            getattr(measured, name)(qubit)
+        measured.measure(qubit, register[place])
+    return measured
+
+
+def _samples(result: object) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+    """Values of the last register, and how often each came."""
+    sizes = [size for _, size in result.header["creg_sizes"]]  # type: ignore[attr-defined]
+    counts = result.data.counts  # type: ignore[attr-defined]
+    below = sum(sizes[:-1])
+    values = np.array([int(key, 16) >> below for key in counts], np.uint64)
+    return values, np.array(list(counts.values()))

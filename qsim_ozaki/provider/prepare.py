@@ -1,0 +1,318 @@
+"""From a user's circuit to code that is sure to fit, and from an execution to Qiskit's experiment result.
+
+In: circuits, checked options. Out: `Prepared` circuits and `ExperimentResult`s. It runs no step.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from qiskit import QuantumCircuit
+from qiskit.quantum_info import DensityMatrix, Statevector
+from qiskit.result.models import ExperimentResult, ExperimentResultData
+
+from qsim_ozaki.errors import CapacityError, LoweringError, OptionError
+from qsim_ozaki.ir import Device, Initialize, Program, Reset, Save, format_bytes, short_bytes, state_bytes, too_wide
+from qsim_ozaki.lowering import LABEL_GATES, SAVES, lower
+from qsim_ozaki.planner import PlanOptions
+from qsim_ozaki.provider.result import DrawnData
+from qsim_ozaki.runtime import Code, Drawn, Execution, Jump, Request, Segment, check_saves, link, saved_bytes
+
+ENDINGS = {*SAVES, "measure", "barrier"}  # what may follow a saved final state
+MAX_MEMORY_SHOTS = 1 << 30
+MEMORY_BYTES = 24  # of a shot: its sample, its place, its value
+STATE_CLASSES = {"statevector": Statevector, "density_matrix": DensityMatrix}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Prepared:
+    """One circuit ready to run.
+
+    Attributes:
+        code: what runs.
+        header: as Qiskit's tools read it.
+        layout: classical bit at each bit of a shown value.
+        needed_bytes: the state and the saved vectors that are not the state's own buffer.
+    """
+
+    code: Code
+    header: dict[str, Any]
+    layout: tuple[int, ...]
+    needed_bytes: int
+
+
+def prepare(circuit: QuantumCircuit, options: dict[str, Any]) -> Prepared:
+    """Lowers and links ``circuit``; whether it fits is for `check_capacity`.
+
+    Raises:
+        LoweringError: it cannot be translated.
+        OptionError: an option does not suit it.
+    """
+    if not isinstance(circuit, QuantumCircuit):
+        raise LoweringError(
+            f"run() takes QuantumCircuits, not {type(circuit).__name__}. Pass a circuit or a list of them."
+        )
+    if options["shots"] is None and options["memory"]:
+        raise OptionError(
+            "memory=True needs shots, but shots=None asks for exact probabilities. Leave one of them out."
+        )
+    if options["memory"] and options["shots"] > MAX_MEMORY_SHOTS:
+        needed = format_bytes(options["shots"] * MEMORY_BYTES)
+        raise OptionError(
+            f"memory=True keeps {options['shots']} values, about {needed}; it is for at most 2**30 shots. Ask for "
+            f"counts alone, or run fewer shots at a time."
+        )
+    code = link(_program(_in_logical_order(circuit), options))
+    check_saves(code, options["shots"])
+    header, layout = _header(circuit)
+    return Prepared(code, header, layout, needed_bytes(code, options))
+
+
+def needed_bytes(code: Code, options: dict[str, Any]) -> int:
+    """Bytes of the state and of what is saved beside it; a state saved at the very end is the state's own buffer."""
+    precision, shots = options["precision"], options["shots"] or 1
+    needed = state_bytes(code.num_qubits, precision)
+    collapsed = False
+    for index, item in enumerate(code.items):
+        collapsed = collapsed or code.collapses_at(index)
+        if isinstance(item, Save) and not _is_the_states_own(item, code):
+            readings = shots if collapsed and item.form == "list" else 1
+            needed += readings * saved_bytes(item, code.num_qubits, precision)
+    return needed
+
+
+def amplitude_updates(prepared: Prepared) -> float:
+    """Amplitudes times operators, before fusion: how much work there is; without bound where it branches or loops."""
+    code, work = prepared.code, 0
+    for index, item in enumerate(code.items):
+        if code.collapses_at(index) or (isinstance(item, Jump) and item.target <= index):
+            return math.inf
+        work += len(item.ops) if isinstance(item, Segment) else 1
+    return work << code.num_qubits
+
+
+def _is_the_states_own(save: Save, code: Code) -> bool:
+    """Whether ``save`` keeps the state's own buffer."""
+    return save is code.items[-1] and save.what == "statevector" and -1 not in save.qubits
+
+
+def check_capacity(prepared: Prepared, device: Device, precision: str) -> None:
+    """Refuses a circuit that does not fit, before anything runs.
+
+    Raises:
+        CapacityError: with needed and available bytes, and what would fit.
+    """
+    if prepared.needed_bytes <= device.memory_bytes:
+        return
+    code, device_bytes = prepared.code, device.memory_bytes
+    state, saves = state_bytes(code.num_qubits, precision), code.saves
+    name = f"circuit {code.program.name!r}: "
+    if state > device_bytes:
+        raise CapacityError(name + too_wide(code.num_qubits, precision, device.name, device_bytes))
+    idle = sum(qubit < 0 for qubit in saves[0].qubits)
+    way_out = f"measure, or save fewer than {len(saves)} states" + (
+        f" and leave out the {idle} idle qubits" if idle else ""
+    )
+    raise CapacityError(
+        f"{name}{code.num_qubits} qubits and {len(saves)} saved states of {len(saves[0].qubits)} qubits need "
+        f"{short_bytes(prepared.needed_bytes)} in {precision} precision; {device.name} has {short_bytes(device_bytes)} "
+        f"available. The state alone fits ({short_bytes(state)}): {way_out}."
+    )
+
+
+def request(prepared: Prepared, options: dict[str, Any], seed: int, index: int, device: Device) -> Request:
+    """How ``prepared``, circuit ``index`` of its job, is to run on ``device``."""
+    precision = options["precision"]
+    state = state_bytes(prepared.code.num_qubits, precision)
+    return Request(
+        shots=options["shots"],
+        memory=options["memory"],
+        seed=seed,
+        index=index,
+        device=device,
+        max_states=max(1, 1 + (device.memory_bytes - prepared.needed_bytes) // state),
+        layout=prepared.layout,
+        plan_options=plan_options(options),
+    )
+
+
+def plan_options(options: dict[str, Any]) -> PlanOptions:
+    """The planner's part of ``options``."""
+    return PlanOptions(options["precision"], options["arithmetic"], options["accuracy"])
+
+
+def experiment(prepared: Prepared, execution: Execution, asked: Request, engine: str) -> ExperimentResult:
+    """One circuit's part of a `Result`."""
+    tally, code = execution.tally, prepared.code
+    metadata = {
+        "engine": engine,
+        "device": asked.device.name,
+        "precision": asked.plan_options.precision,
+        "steps": dict(tally.steps),
+        "passes": tally.passes,
+        "predicted_seconds": tally.predicted_seconds,
+        "measured_seconds": execution.measured_seconds,
+        "memory_bytes": state_bytes(code.num_qubits, asked.plan_options.precision),
+        "active_qubits": code.program.num_qubits,
+        "idle_qubits": code.program.circuit_qubits - code.program.num_qubits,
+        "sampling": execution.sampling,
+        "histories": tally.histories,
+        "neglected_probability": execution.neglected,
+    }
+    if tally.emulated:
+        metadata["emulated"] = {
+            "blocks": len(tally.emulated),
+            "num_moduli": max(step.num_moduli for step in tally.emulated),
+            "error_bound": max(step.error_bound for step in tally.emulated),
+            "largest_residual": tally.checks.residual,
+            "columns_redone": tally.checks.redone,
+        }
+    saved = {label: _presented(result.what, result.data) for label, result in execution.saved.items()}
+    if isinstance(execution.counts, Drawn):
+        data = DrawnData(execution.counts, saved)
+    else:
+        data = ExperimentResultData(counts=execution.counts, memory=execution.memory, **saved)
+    return ExperimentResult(
+        1 if asked.shots is None else asked.shots,  # probabilities are the counts of one shot, in parts
+        True,
+        data,
+        status="DONE",
+        seed=asked.seed,
+        header=prepared.header,
+        metadata=metadata,
+        time_taken=execution.measured_seconds,
+    )
+
+
+def _presented(what: str, data: Any) -> Any:
+    """Saved states as Qiskit's objects of the same memory; in single precision an array, for Qiskit would double it."""
+    if isinstance(data, dict):
+        return {key: _presented(what, value) for key, value in data.items()}
+    if isinstance(data, list):
+        return [_presented(what, value) for value in data]
+    if isinstance(data, np.ndarray) and data.dtype == np.complex128 and what in STATE_CLASSES:
+        return STATE_CLASSES[what](data)
+    return data
+
+
+def _in_logical_order(circuit: QuantumCircuit) -> QuantumCircuit:
+    """``circuit`` with Aer's saves at its end on the qubits in the order of the circuit before transpilation.
+
+    Our ``save_statevector`` looks at the layout when it is appended; Aer's method does not. One that names all qubits
+    in order, with no gate after it, is taken as appended after transpilation: a pass that moves qubits before a save
+    also permutes the save's qubits.
+    """
+    if circuit.layout is None:
+        return circuit
+    order = circuit.layout.final_index_layout()
+    order += [qubit for qubit in range(circuit.num_qubits) if qubit not in set(order)]  # ancillas highest
+    if order == list(range(circuit.num_qubits)):
+        return circuit
+    data = list(circuit.data)
+    for index in range(len(data) - 1, -1, -1):
+        operation = data[index].operation
+        if operation.name not in ENDINGS:
+            break
+        aers = operation.name in SAVES and hasattr(operation, "_subtype")
+        if aers and list(data[index].qubits) == circuit.qubits and not operation.name.startswith("save_expval"):
+            data[index] = data[index].replace(qubits=[circuit.qubits[qubit] for qubit in order])
+    ordered = circuit.copy_empty_like()
+    ordered.data = data
+    ordered._layout = circuit.layout  # copy_empty_like drops it
+    return ordered
+
+
+def _program(circuit: QuantumCircuit, options: dict[str, Any]) -> Program:
+    """The program of ``circuit`` started in the initial state, which is in the circuit's own qubit order."""
+    initial_state, inputs = options["initial_state"], options["inputs"]
+    if initial_state is None:
+        return lower(circuit, inputs)
+    start = circuit.copy_empty_like()
+    start.global_phase = 0
+    if isinstance(initial_state, (str, int)):
+        for qubit, letter in enumerate(reversed(_label(initial_state, circuit))):
+            for gate in LABEL_GATES[letter]:
+                getattr(start, gate)(qubit)
+        return lower(_joined(start, circuit), inputs)
+    if len(initial_state) != 1 << circuit.num_qubits:
+        raise OptionError(
+            f"initial_state has {len(initial_state)} amplitudes, but circuit {circuit.name!r} has {circuit.num_qubits} "
+            f"qubits. Pass {1 << circuit.num_qubits} amplitudes."
+        )
+    start.reset(range(circuit.num_qubits))  # makes every qubit one that the program holds
+    program = lower(_joined(start, circuit), inputs)
+    rest, reset = list(program.body), 0
+    while reset < circuit.num_qubits:
+        item = rest.pop(0)
+        assert isinstance(item, Reset)
+        reset += len(item.qubits)
+    vector = np.asarray(initial_state, complex)
+    return replace(program, body=(Initialize(tuple(range(circuit.num_qubits)), vector), *rest))
+
+
+def _label(initial_state: str | int, circuit: QuantumCircuit) -> str:
+    label = initial_state if isinstance(initial_state, str) else format(initial_state, f"0{circuit.num_qubits}b")
+    if len(label) != circuit.num_qubits:
+        raise OptionError(
+            f"initial_state={initial_state!r} is for {len(label)} qubits, but circuit {circuit.name!r} has "
+            f"{circuit.num_qubits}. Use one letter per qubit, or a basis state below 2**{circuit.num_qubits}."
+        )
+    return label
+
+
+def _joined(start: QuantumCircuit, circuit: QuantumCircuit) -> QuantumCircuit:
+    """The instructions of ``start``, then those of ``circuit``, with everything else of ``circuit``."""
+    joined = circuit.copy()
+    joined.data = [*start.data, *circuit.data]
+    return joined
+
+
+def _header(circuit: QuantumCircuit) -> tuple[dict[str, Any], tuple[int, ...]]:
+    """The header, and which classical bit is shown at each place of a value."""
+    registers = circuit.cregs
+    pieces: list[tuple[str, Sequence[int]]]
+    if [bit for register in registers for bit in register] == circuit.clbits:
+        pieces = [(register.name, range(register.size)) for register in registers]
+        layout = tuple(range(circuit.num_clbits))
+    else:
+        pieces, layout = _shown_pieces(circuit)
+    header = {
+        "name": circuit.name,
+        "n_qubits": circuit.num_qubits,
+        "qreg_sizes": [[register.name, register.size] for register in circuit.qregs],
+        "creg_sizes": [[name, len(bits)] for name, bits in pieces],
+        "qubit_labels": [[register.name, index] for register in circuit.qregs for index in range(register.size)],
+        "clbit_labels": [[name, index] for name, bits in pieces for index in range(len(bits))],
+        "memory_slots": len(layout),
+        "global_phase": circuit.global_phase,
+        "metadata": circuit.metadata if circuit.metadata is not None else {},
+    }
+    return header, layout
+
+
+def _shown_pieces(circuit: QuantumCircuit) -> tuple[list[tuple[str, Sequence[int]]], tuple[int, ...]]:
+    """Registers and loose bits in the order in which a value shows them, and all their bits.
+
+    Qiskit cuts a value into registers by size alone, so the places must be one register after the other. Where
+    registers and loose bits lie in order, place and bit are the same, and each loose bit is shown as a register of its
+    own. Otherwise loose bits come lowest, then the registers as listed; a bit in two registers is shown in both.
+    """
+    registers = [(register.name, [circuit.find_bit(bit).index for bit in register]) for register in circuit.cregs]
+    held = {bit for _, bits in registers for bit in bits}
+    loose = [(f"clbit{bit}", [bit]) for bit in range(circuit.num_clbits) if bit not in held]
+    pieces = loose + registers
+    in_order = sorted((piece for piece in pieces if piece[1]), key=lambda piece: piece[1][0])
+    if [bit for _, bits in in_order for bit in bits] == list(range(circuit.num_clbits)) and _keeps_order(
+        in_order, registers
+    ):
+        pieces = in_order if loose else registers
+    return list(pieces), tuple(bit for _, bits in pieces for bit in bits)
+
+
+def _keeps_order(pieces: list[tuple[str, list[int]]], registers: list[tuple[str, list[int]]]) -> bool:
+    names = {name for name, _ in registers}
+    return [name for name, _ in pieces if name in names] == [name for name, bits in registers if bits]

@@ -1,0 +1,275 @@
+"""Batches: circuits and rows of parameters as the rows of one job, lowered once per circuit.
+
+In: circuits, parameter bindings, checked options. Out: one `ExperimentResult` per row, in order. Row i draws from a
+stream that depends on the seed and i alone. It chooses no step.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from qiskit import QuantumCircuit
+from qiskit.result.models import ExperimentResult
+
+from qsim_ozaki.engines import Engine, StackWork
+from qsim_ozaki.ir import Device
+from qsim_ozaki.lowering import Template, Values, make_template, one_per_circuit, parameter_rows
+from qsim_ozaki.planner import predict_stack
+from qsim_ozaki.provider.prepare import Prepared, experiment, prepare, request
+from qsim_ozaki.runtime import (
+    SHOTS_PER_BLOCK,
+    STACK_NUMBERS,
+    Execution,
+    Reads,
+    StackRows,
+    Tally,
+    execute,
+    is_stackable,
+    is_unplanned,
+    num_threads,
+    reordered,
+    sample_stacks,
+    stack_program,
+    updates,
+)
+from qsim_ozaki.runtime import Result as Saved
+
+UPDATES_PER_NUMBER = 64  # that take as long as one of the numbers that limit a stack
+STACK_STEP = Counter(stack=1)
+NO_NUMBERS = np.empty((1, 0), complex)  # the one row of a circuit without slots
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Unit:
+    """One circuit and its rows.
+
+    Attributes:
+        prepared: the circuit, its parametric gates as slots.
+        template: what fills them; None for a circuit without parameters.
+        values: ``(rows, parameters)``.
+        first: the job's index of its first row.
+    """
+
+    prepared: Prepared
+    template: Template | None
+    values: Values
+    first: int
+
+    @property
+    def num_rows(self) -> int:
+        """Rows of the job that this unit makes."""
+        return len(self.values)
+
+    def part(self, rows: slice) -> Unit:
+        """Some of the rows, under the same indices."""
+        start = rows.indices(self.num_rows)[0]
+        return replace(self, values=self.values[rows], first=self.first + start)
+
+    def parts(self, size: int) -> Iterator[Unit]:
+        """All rows in order, ``size`` at a time."""
+        if self.num_rows <= size:
+            yield self
+            return
+        for start in range(0, self.num_rows, size):
+            yield self.part(slice(start, start + size))
+
+
+def make_units(circuits: Sequence[QuantumCircuit], parameter_binds: object, options: dict[str, Any]) -> list[Unit]:
+    """The units of a job, in order.
+
+    Args:
+        circuits: at least one.
+        parameter_binds: None, or one entry per circuit (a single one may stand alone): a mapping from parameters, or
+            their names, to values or lists of values; or an array ``(rows, parameters)``, columns as
+            ``circuit.parameters``.
+        options: checked.
+
+    Raises:
+        OptionError: bindings do not suit their circuit.
+        LoweringError: a circuit cannot be translated.
+    """
+    units: list[Unit] = []
+    first = 0
+    for circuit, binds in zip(circuits, one_per_circuit(circuits, parameter_binds), strict=True):
+        for unit in _units_of(circuit, binds, options, first):
+            units.append(unit)
+            first += unit.num_rows
+    return units
+
+
+def _units_of(circuit: QuantumCircuit, binds: object, options: dict[str, Any], first: int) -> Iterator[Unit]:
+    if binds is None:
+        yield Unit(prepare(circuit, options), None, np.empty((1, 0)), first)
+        return
+    values = parameter_rows(circuit, binds)
+    made = make_template(circuit) if circuit.parameters else None
+    if made is not None:
+        slotted, template = made
+        prepared = prepare(slotted, options)
+        prepared.header["metadata"] = circuit.metadata if circuit.metadata is not None else {}
+        yield Unit(prepared, template, values, first)
+        return
+    for number, row in enumerate(values):
+        bound = circuit.assign_parameters(dict(zip(circuit.parameters, row.tolist(), strict=True)))
+        yield Unit(prepare(bound, options), None, np.empty((1, 0)), first + number)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class JobContext:
+    """What the rows of a job have in common.
+
+    Attributes:
+        engine: runs what is not stacked.
+        device: what to plan for.
+        options: checked.
+        seed: of the job.
+        check: called now and then; what it raises ends the job.
+        executor: its workers run parts of the rows; None: this process runs all of them.
+        progress: called with the rows done and all rows.
+    """
+
+    engine: Engine
+    device: Device
+    options: dict[str, Any]
+    seed: int
+    check: Callable[[], None]
+    executor: Executor | None = None
+    progress: Callable[[int, int], None] | None = None
+
+    @property
+    def threads(self) -> int:
+        """Threads of stacks."""
+        return num_threads(self.options["threads"])
+
+
+def run_units(units: Iterable[Unit], context: JobContext) -> Iterator[ExperimentResult]:
+    """Runs the rows: in stacks, circuits together, where few qubits only end in measurements; the others alone."""
+    waiting: list[Unit] = []
+    numbers = 0  # of the rows that wait
+    for unit in units:
+        prepared, options = unit.prepared, context.options
+        if not is_stacked(prepared, options, context.engine, unit.template is not None):
+            yield from _stacked(waiting, context)
+            waiting, numbers = [], 0
+            yield from _one_by_one(unit, context)
+            continue
+        work = updates(prepared.code) // UPDATES_PER_NUMBER
+        size = max(1 << prepared.code.num_qubits, work, _shots(prepared, options))
+        for part in unit.parts(max(1, STACK_NUMBERS // size)):
+            waiting.append(part)
+            numbers += part.num_rows * size
+            if numbers >= STACK_NUMBERS:
+                yield from _stacked(waiting, context)
+                waiting, numbers = [], 0
+    yield from _stacked(waiting, context)
+
+
+def is_stacked(prepared: Prepared, options: dict[str, Any], engine: Engine, has_slots: bool) -> bool:
+    """Whether a circuit's rows are run in stacks: a function of it alone, so that no row depends on the job around it.
+
+    Args:
+        prepared: the circuit.
+        options: checked.
+        engine: of the job.
+        has_slots: whether parametric gates are slots, to be filled for many rows.
+    """
+    code = prepared.code
+    if code.num_qubits > engine.stack_qubits or options["arithmetic"] == "emulated":
+        return False
+    if (code.measures and options["shots"] is None) or _shots(prepared, options) > SHOTS_PER_BLOCK:
+        return False
+    return is_stackable(code) if has_slots else is_unplanned(code)
+
+
+def _shots(prepared: Prepared, options: dict[str, Any]) -> int:
+    """Shots that each row's final state is asked for."""
+    return options["shots"] or 0 if prepared.code.reads else 0
+
+
+def _one_by_one(unit: Unit, context: JobContext) -> Iterator[ExperimentResult]:
+    for number, values in enumerate(unit.values):
+        context.check()
+        prepared = unit.prepared
+        if unit.template is not None:
+            prepared = replace(prepared, code=prepared.code.filled(unit.template.data(values[None])[0]))
+        asked = request(prepared, context.options, context.seed, unit.first + number, context.device)
+        done = execute(prepared.code, context.engine, asked, context.check)
+        yield _with_parameters(experiment(prepared, done, asked, context.engine.name), unit, values)
+
+
+def _stacked(units: list[Unit], context: JobContext) -> Iterator[ExperimentResult]:
+    """The rows of ``units``, which are few enough that the job can be cancelled before the next."""
+    if not units:
+        return
+    context.check()
+    start = time.perf_counter()
+    stacks, saved = _stacks(units, context)
+    options = context.options
+    measured = [stack for stack in stacks if stack.reads]
+    drawn = iter(sample_stacks(measured, context.seed, options["shots"] or 0, options["memory"], context.threads))
+    seconds = (time.perf_counter() - start) / sum(unit.num_rows for unit in units)
+    asked = request(units[0].prepared, options, context.seed, units[0].first, context.device)  # what all have in common
+    for unit, stack, states in zip(units, stacks, saved, strict=True):
+        code = unit.prepared.code
+        predicted = predict_stack(code.num_ops, code.num_qubits, context.device)
+        tally = Tally(STACK_STEP, 0.0, predicted.seconds, 1)
+        kind = "final state" if stack.reads else "none"
+        for values, results in zip(unit.values, states, strict=True):
+            done = Execution(next(drawn) if stack.reads else None, None, results, tally, kind, seconds)
+            yield _with_parameters(experiment(unit.prepared, done, asked, context.engine.name), unit, values)
+
+
+def _stacks(units: list[Unit], context: JobContext) -> tuple[list[StackRows], list[list[dict[str, Saved]]]]:
+    """What is to be sampled, and the saved vectors of each row by label.
+
+    Where the engine samples stacks, a state that is not saved is made where it is sampled; else all are made at once.
+    """
+    stacks: list[StackRows] = []
+    works: list[StackWork | None] = []
+    for unit in units:
+        code = unit.prepared.code
+        numbers = NO_NUMBERS if unit.template is None else unit.template.data(unit.values)
+        reads = _shown(code.reads, unit.prepared.layout)
+        program = None
+        if context.engine.samples_stacks and reads:
+            program = stack_program(code.num_qubits, [segment.ops for segment in code.segments])
+        stacks.append(StackRows(program, numbers, reads, unit.first))
+        needs_states = code.saves or not context.engine.samples_stacks
+        works.append(StackWork(code.num_qubits, code.joined_ops(), numbers) if needs_states else None)
+    made = iter(context.engine.run_stacks([work for work in works if work is not None], context.options["precision"]))
+    saved: list[list[dict[str, Saved]]] = []
+    for index, (unit, work) in enumerate(zip(units, works, strict=True)):
+        states = None if work is None else next(made)
+        if states is not None and stacks[index].program is None:
+            stacks[index] = replace(stacks[index], numbers=states.astype(np.complex128, copy=False))
+        saved.append(_by_label(unit, states))
+    return stacks, saved
+
+
+def _by_label(unit: Unit, states: NDArray[np.complexfloating] | None) -> list[dict[str, Saved]]:
+    code = unit.prepared.code
+    if not code.saves or states is None:
+        return [{}] * unit.num_rows
+    (save,) = code.saves
+    return [{save.label: Saved("statevector", reordered(state, save.qubits))} for state in states]
+
+
+@lru_cache(maxsize=32)
+def _shown(reads: Reads, layout: tuple[int, ...]) -> Reads:
+    """(qubit, place in the value) of (qubit, bit), where ``layout`` says which bit is shown at each place."""
+    qubit_of = {bit: qubit for qubit, bit in reads}
+    return tuple([(qubit_of[bit], place) for place, bit in enumerate(layout) if bit in qubit_of])
+
+
+def _with_parameters(result: ExperimentResult, unit: Unit, values: NDArray[np.float64]) -> ExperimentResult:
+    if unit.template is not None:
+        result.metadata["parameters"] = dict(zip(unit.template.names, values.tolist(), strict=True))
+    return result

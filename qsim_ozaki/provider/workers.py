@@ -1,0 +1,119 @@
+"""The rows of a job: here, or in parts on the workers of an executor.
+
+In: units, an engine, perhaps an executor. Out: results in order. It knows nothing of how a row is run.
+"""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Iterator
+from concurrent.futures import Executor, Future, wait
+from contextlib import nullcontext
+from dataclasses import replace
+from typing import Any
+
+from qiskit.result.models import ExperimentResult
+
+from qsim_ozaki.engines import SharedEngines
+from qsim_ozaki.errors import CancelledError
+from qsim_ozaki.provider.rows import JobContext, Unit, run_units
+
+PARTS_PER_WORKER = 4  # a worker that is done early takes more, and a cancelled job loses little
+UNKNOWN_WORKERS = 8  # of an executor that does not tell
+POLL_SECONDS = 0.05
+
+_stops: dict[str, threading.Event] = {}  # of this process's jobs: threads that work for one end when it is set
+_engines = SharedEngines()  # a job holds its backend's turn while threads work for it, so theirs are other locks
+
+
+def run_all(units: list[Unit], context: JobContext) -> list[ExperimentResult]:
+    """The results of `stream_all`; tells ``context.progress`` of each."""
+    total = sum(unit.num_rows for unit in units)
+    results: list[ExperimentResult] = []
+    for result in stream_all(units, context):
+        results.append(result)
+        if context.progress is not None:
+            context.progress(len(results), total)
+    return results
+
+
+def stream_all(units: list[Unit], context: JobContext) -> Iterator[ExperimentResult]:
+    """The results of all rows, in order, as they come.
+
+    Args:
+        units: of the job.
+        context: how to run them.
+    """
+    if context.executor is not None:
+        return _run_elsewhere(units, context, context.executor)
+    return run_units(units, context)
+
+
+def _run_elsewhere(units: list[Unit], context: JobContext, executor: Executor) -> Iterator[ExperimentResult]:
+    """Hands parts to ``executor``; headers stay here, for they may hold what cannot be sent."""
+    workers = getattr(executor, "_max_workers", None) or getattr(executor, "num_workers", None) or UNKNOWN_WORKERS
+    rows = sum(unit.num_rows for unit in units)
+    share = max(1, -(-rows // (PARTS_PER_WORKER * workers)))
+    parts = list(_parts(units, share))
+    options = context.options | {"threads": context.options["threads"] or 1}
+    futures: list[Future[list[ExperimentResult]]] = []
+    token, stop = str(uuid.uuid4()), threading.Event()
+    _stops[token] = stop
+    try:
+        for part in parts:
+            bare = [replace(unit, prepared=replace(unit.prepared, header={})) for unit in part]
+            futures.append(executor.submit(run_part, bare, options, context.seed, token))
+        for part, future in zip(parts, futures, strict=True):
+            while not wait([future], timeout=POLL_SECONDS).done:
+                context.check()
+            headers = [unit.prepared.header for unit in part for _ in range(unit.num_rows)]
+            for result, header in zip(future.result(), headers, strict=True):
+                result.header = header
+                yield result
+    finally:
+        stop.set()
+        del _stops[token]
+        for future in futures:
+            future.cancel()
+
+
+def _parts(units: list[Unit], share: int) -> Iterator[list[Unit]]:
+    """The units cut into parts of ``share`` rows."""
+    part: list[Unit] = []
+    room = share
+    for unit in units:
+        start = 0
+        while start < unit.num_rows:
+            piece = unit.part(slice(start, min(start + room, unit.num_rows)))
+            part.append(piece)
+            start += piece.num_rows
+            room -= piece.num_rows
+            if not room:
+                yield part
+                part, room = [], share
+    if part:
+        yield part
+
+
+def run_part(units: list[Unit], options: dict[str, Any], seed: int, token: str) -> list[ExperimentResult]:
+    """What a worker does: the rows of ``units`` on an engine of its own process.
+
+    Args:
+        units: parts of the job's.
+        options: checked.
+        seed: of the job.
+        token: of the job; a thread of the job's own process stops with it.
+
+    Raises:
+        CancelledError: the job has ended.
+    """
+    stop = _stops.get(token, threading.Event())
+
+    def check() -> None:
+        if stop.is_set():
+            raise CancelledError("the job of this part has ended")
+
+    engine, turn = _engines.shared(options["engine"], options["threads"], options["max_memory_bytes"])
+    with nullcontext() if engine.runs_concurrently else turn:
+        return list(run_units(units, JobContext(engine, engine.device(), options, seed, check)))

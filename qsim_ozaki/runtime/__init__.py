@@ -1,0 +1,60 @@
+"""Runs programs: segments of steps, branches of outcomes, classical values, saved results, samples."""
+
+from qsim_ozaki.runtime.advice import suggestions
+from qsim_ozaki.runtime.bytecode import Code, Jump, Segment
+from qsim_ozaki.runtime.executor import Execution, Tally, execute
+from qsim_ozaki.runtime.flatten import check_saves, link
+from qsim_ozaki.runtime.preview import ProgramPlan, plan_program, plan_stack
+from qsim_ozaki.runtime.readout import Request
+from qsim_ozaki.runtime.sampling import MAX_TABLE_BITS, SHOTS_PER_BLOCK, Drawn, check_seed, fresh_seed, stream
+from qsim_ozaki.runtime.saved import Result, saved_bytes
+from qsim_ozaki.runtime.stack import (
+    STACK_NUMBERS,
+    Reads,
+    StackRows,
+    is_stackable,
+    is_unplanned,
+    num_threads,
+    pieces,
+    run_stack,
+    sample_stacks,
+    stack_program,
+    updates,
+)
+from qsim_ozaki.runtime.vectors import reordered
+
+__all__ = [
+    "MAX_TABLE_BITS",
+    "SHOTS_PER_BLOCK",
+    "STACK_NUMBERS",
+    "Code",
+    "Drawn",
+    "Execution",
+    "Jump",
+    "ProgramPlan",
+    "Reads",
+    "Request",
+    "Result",
+    "Segment",
+    "StackRows",
+    "Tally",
+    "check_saves",
+    "check_seed",
+    "execute",
+    "fresh_seed",
+    "is_stackable",
+    "is_unplanned",
+    "link",
+    "num_threads",
+    "pieces",
+    "plan_program",
+    "plan_stack",
+    "reordered",
+    "run_stack",
+    "sample_stacks",
+    "saved_bytes",
+    "stack_program",
+    "stream",
+    "suggestions",
+    "updates",
+]

@@ -1,0 +1,363 @@
+"""Runs a program on an engine: plans its segments, does their steps, follows the outcomes of measurements.
+
+In: `Code`, an engine, options. Out: outcomes, saved states and what was done. It knows nothing of Qiskit.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qsim_ozaki.engines import ColumnChecks, Engine, State
+from qsim_ozaki.errors import CapacityError, EngineError, LoweringError, OptionError, ProgramError
+from qsim_ozaki.ir import (
+    Assign,
+    DenseBlock,
+    Forget,
+    HadamardPass,
+    Initialize,
+    Kind,
+    Measure,
+    Op,
+    Path,
+    Prepare,
+    Relabel,
+    Reset,
+    Save,
+    Stack,
+    Step,
+    TilePass,
+)
+from qsim_ozaki.planner import PLANS, Plan
+from qsim_ozaki.runtime import sampling
+from qsim_ozaki.runtime.bytecode import Code, CodeItem, Dispatch, Jump, Segment
+from qsim_ozaki.runtime.classical import Memory, assign, evaluate, forget, with_bit
+from qsim_ozaki.runtime.history import Cursor, Leaves
+from qsim_ozaki.runtime.placement import Part, Placement
+from qsim_ozaki.runtime.readout import NEGLIGIBLE, Request, exact_end, sampled_end, shown
+from qsim_ozaki.runtime.saved import WHOLE_STATES, Result, Savings, as_dict, read
+from qsim_ozaki.runtime.vectors import Vector, with_factor, with_idle_qubits
+
+MAX_ROUNDS = 100_000  # of all while loops of one history: a loop without end stops in seconds where rounds are short
+MAX_BRANCHES = 100_000  # histories with exact probabilities: half a minute where states are small
+NORM_DRIFT = {"double": 1e-8, "single": 1e-3}  # a drift above this is a defect, not rounding
+BIT_FLIP = (np.ones(2, complex), np.array([1, 0]))
+
+
+@dataclass(slots=True)
+class Tally:
+    """What was done: steps per path, and what they were predicted to cost."""
+
+    steps: Counter[str] = field(default_factory=Counter)
+    passes: float = 0.0
+    predicted_seconds: float = 0.0
+    histories: int = 0
+    emulated: list[DenseBlock] = field(default_factory=list)
+    checks: ColumnChecks = field(default_factory=ColumnChecks)
+
+    def add(self, step: Step) -> None:
+        """Counts ``step``."""
+        if isinstance(step, DenseBlock) and step.path is Path.OZAKI:
+            self.emulated.append(step)
+        self.steps[path_name(step)] += 1
+        self.passes += step.prediction.passes
+        self.predicted_seconds += step.prediction.seconds
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Execution:
+    """What a run gave.
+
+    Attributes:
+        counts: hexadecimal value to count, or to probability without shots; or counts and memory not yet written out;
+            None where the program measures nothing.
+        memory: hexadecimal value of each shot; None where not asked for, or not yet written out.
+        saved: results by label.
+        tally: what was done.
+        sampling: ``"none"``, ``"final state"`` (one state) or ``"branches"`` (one per distinct history); ``"exact"``
+            without shots.
+        measured_seconds: wall time.
+        neglected: probability of the outcomes that were too rare to be followed.
+    """
+
+    counts: dict[str, int] | dict[str, float] | sampling.Drawn | None
+    memory: list[str] | None
+    saved: dict[str, Result]
+    tally: Tally
+    sampling: str
+    measured_seconds: float
+    neglected: float = 0.0
+
+
+def path_name(step: Step) -> str:
+    """The word by which metadata counts ``step``."""
+    if isinstance(step, DenseBlock):
+        return f"dense_{step.path.value}"
+    names = {TilePass: "tile", HadamardPass: "hadamard", Prepare: "prepare", Relabel: "relabel", Stack: "stack"}
+    return names[type(step)]
+
+
+def execute(code: Code, engine: Engine, request: Request, check: Callable[[], None]) -> Execution:
+    """Runs ``code``.
+
+    Args:
+        code: linked, its saves checked.
+        engine: does the steps.
+        request: shots, seed, limits.
+        check: called before every step; what it raises ends the run.
+    """
+    start = time.perf_counter()
+    run = _Run(code, engine, request, check)
+    leaves = run.all_histories()
+    listed = any(save.form == "list" for save in run.savings.saves.values())
+    order = leaves.order(request.seed, request.index) if request.memory or listed else None
+    counts: dict[str, int] | dict[str, float] | None = None
+    memory = None
+    if code.measures:
+        counts = leaves.exact if request.shots is None else sampling.total_counts(leaves.outcomes())
+        memory = sampling.total_memory(leaves.outcomes(), order) if request.memory else None
+    kind = "branches" if run.tally.histories > 1 else "final state"
+    kind = "none" if not code.measures else "exact" if request.shots is None else kind
+    saved = run.savings.results(lambda label: leaves.per_shot(label, order))
+    return Execution(counts, memory, saved, run.tally, kind, time.perf_counter() - start, leaves.neglected)
+
+
+class _Run:
+    """The state of one execution."""
+
+    def __init__(self, code: Code, engine: Engine, request: Request, check: Callable[[], None]) -> None:
+        self.code = code
+        self.engine = engine
+        self.request = request
+        self.check = check
+        self.tally = Tally()
+        self.savings = Savings(code.program.name, request.plan_options.precision)
+        self.plans: dict[tuple[object, ...], Plan] = {}
+        self.leaves = Leaves()
+        self.postponed: list[Cursor] = []
+        self.live_states = 1
+        self.forks = 0
+
+    def all_histories(self) -> Leaves:
+        """Follows every history; their ends in an order that does not depend on the memory there was."""
+        key = (self.request.index,)
+        placement = Placement(self.code.num_qubits)
+        memory = Memory(0, (None,) * self.code.program.num_variables)
+        weight = 1.0 if self.request.shots is None else self.request.shots
+        self._follow(Cursor(weight, key, self.request.seed, placement, memory))
+        while self.postponed:
+            self._follow(self.postponed.pop())
+        self.leaves.sort()
+        return self.leaves
+
+    def _follow(self, cursor: Cursor) -> None:
+        items = self.code.items
+        while cursor.at < len(items) and not cursor.abandoned:
+            item = items[cursor.at]
+            cursor.at += 1
+            if isinstance(item, Segment):
+                self._do(cursor, cursor.placement.segment(item))
+            elif isinstance(item, Measure):
+                self._measure(cursor, item)
+            elif isinstance(item, Reset):
+                self._reset(cursor, item.qubits)
+            elif isinstance(item, Initialize):
+                self._initialize(cursor, item, fresh=cursor.at - 1 in self.code.fresh)
+            elif isinstance(item, Save):
+                self._save(cursor, item)
+            else:
+                try:
+                    self._classical(cursor, item)
+                except ProgramError as error:
+                    raise ProgramError(f"circuit {self.code.program.name!r}: {error}.") from error
+        if not cursor.abandoned:
+            self._finish(cursor)
+
+    def _classical(self, cursor: Cursor, item: CodeItem) -> None:
+        """Assignments and jumps."""
+        if isinstance(item, Assign):
+            assign(item.target, evaluate(item.value, cursor.memory), cursor.memory)
+        elif isinstance(item, Forget):
+            forget(item.slots, cursor.memory)
+        elif isinstance(item, Dispatch):
+            cursor.at = item.table.get(int(evaluate(item.expression, cursor.memory)), item.default)  # type: ignore[arg-type]
+        elif isinstance(item, Jump) and (item.condition is None or not evaluate(item.condition, cursor.memory)):
+            if item.target < cursor.at:
+                self.check()
+                cursor.jumps += 1
+                if cursor.jumps > MAX_ROUNDS:
+                    raise ProgramError(
+                        f"its while loops have run {MAX_ROUNDS} rounds without an end. Let a condition become false"
+                    )
+            cursor.at = item.target
+
+    def _allocated(self, cursor: Cursor) -> State:
+        return cursor.allocated(self.engine, self.request.plan_options.precision)
+
+    def _do(self, cursor: Cursor, part: Part) -> None:
+        """Plans ``part`` (once per position that it starts from) and does the steps."""
+        key = (part.key, part.position, part.from_zero)
+        if key not in self.plans:
+            options, device = part.options(self.request.plan_options), self.request.device
+            self.plans[key] = PLANS.plan(part.ops, self.code.num_qubits, device, options, part.position)
+        todo = self.plans[key]
+        state = self._allocated(cursor)
+        for step in todo.steps:
+            self.check()
+            if not isinstance(step, Relabel):
+                self.engine.run_step(state, step)
+            self.tally.add(step)
+        if any(isinstance(step, DenseBlock) and step.path is Path.OZAKI for step in todo.steps):
+            found = self.engine.take_checks(state)
+            self.tally.checks.add(found.redone, found.residual)
+        cursor.placement.done(part, todo.final_position)
+
+    def _measure(self, cursor: Cursor, measure: Measure) -> None:
+        qubits = tuple(dict.fromkeys(measure.qubits))
+        outcome = self._collapse(cursor, qubits)
+        for qubit, bit in zip(measure.qubits, measure.clbits, strict=True):
+            cursor.memory.clbits = with_bit(cursor.memory.clbits, bit, outcome >> qubits.index(qubit) & 1)
+
+    def _reset(self, cursor: Cursor, qubits: tuple[int, ...]) -> None:
+        outcome = self._collapse(cursor, qubits)
+        ones = tuple(qubit for index, qubit in enumerate(qubits) if outcome >> index & 1)
+        if ones:
+            flips = [Op(Kind.PERMUTATION, (q,), BIT_FLIP[0], permutation=BIT_FLIP[1], name="reset") for q in ones]
+            self._do(cursor, cursor.placement.flips(ones, flips))
+
+    def _collapse(self, cursor: Cursor, qubits: tuple[int, ...]) -> int:
+        """Splits this history by the outcome of ``qubits`` and projects its state; returns the outcome it goes on with.
+
+        A history whose outcomes are all too rare to be followed is abandoned; it then returns 0.
+        """
+        self.check()
+        state = self._allocated(cursor)
+        physical = [cursor.position[qubit] for qubit in qubits]
+        probabilities = self.engine.probabilities(state, physical)
+        if not abs(probabilities.sum() - 1) <= NORM_DRIFT[self.request.plan_options.precision]:
+            raise EngineError(
+                f"{self.engine.name} engine: the state's norm is {probabilities.sum()} instead of 1 before "
+                f"a measurement of qubits {qubits} of {self.code.program.name!r}. Please report this circuit."
+            )
+        if cursor.forced:
+            outcome, cursor.forced = cursor.forced[0], cursor.forced[1:]
+        else:
+            split = self._split(cursor, probabilities)
+            if not split:
+                cursor.abandoned = True
+                return 0
+            *others, (outcome, cursor.weight) = split
+            for other, share in others:
+                self._fork(cursor, other, share)
+        cursor.path += (outcome,)
+        self.engine.collapse(state, physical, outcome, float(1 / np.sqrt(probabilities[outcome])))
+        return outcome
+
+    def _split(self, cursor: Cursor, probabilities: NDArray[np.float64]) -> Sequence[tuple[int, float]]:
+        """(outcome, share) for each outcome that some shot takes, or that is not negligible; the largest last."""
+        if self.request.shots is not None:
+            return sampling.split_shots(cursor.generator(), int(cursor.weight), probabilities)
+        least = NEGLIGIBLE[self.request.plan_options.precision]
+        split, neglected = sampling.split_weight(cursor.weight, probabilities, least)
+        self.leaves.neglected += neglected
+        return split
+
+    def _fork(self, cursor: Cursor, outcome: int, share: float) -> None:
+        """Follows the history that takes ``outcome`` here: on a copy of the state, or later from the start.
+
+        A fork has at most half of the weight, so no more than log2(shots) copies live at one time, or 60 without shots.
+        """
+        self.forks += 1
+        if self.request.shots is None and self.forks >= MAX_BRANCHES:
+            raise OptionError(
+                f"circuit {self.code.program.name!r}, shots=None: exact probabilities would need more than "
+                f"{MAX_BRANCHES} branches of outcomes. Give a number of shots."
+            )
+        fork = cursor.fork(outcome, share)
+        if self.live_states >= self.request.max_states:
+            self.postponed.append(fork)
+            return
+        try:
+            fork.join(cursor, self.engine.copy(cursor.in_place))
+        except CapacityError:
+            self.postponed.append(fork)
+            return
+        self.live_states += 1
+        self._follow(fork)
+        self.live_states -= 1
+
+    def _initialize(self, cursor: Cursor, item: Initialize, fresh: bool) -> None:
+        whole = cursor.placement.begin_initialize(item)
+        if whole:
+            cursor.state = None
+        if not fresh:
+            self._reset(cursor, item.qubits)
+            if cursor.abandoned:
+                return
+        part = cursor.placement.initialize(item, cursor.at - 1)
+        if part is not None:
+            self._do(cursor, part)
+            return
+        self.check()
+        precision = self.request.plan_options.precision
+        if whole:
+            cursor.placement.load(item)
+            cursor.state = self.engine.load(item.vector, precision)
+            return
+        places = [cursor.position[qubit] for qubit in item.qubits]
+        state = self._allocated(cursor)
+        cursor.state = self.engine.load(with_factor(self.engine.vector(state), places, item.vector), precision)
+
+    def _save(self, cursor: Cursor, save: Save) -> None:
+        """Reads what is asked; for all shots that pass, those included whose histories will leave this one later."""
+        if cursor.forced:
+            return  # the history that this one left has read it for these shots too
+        self.check()
+        state = self._allocated(cursor)
+        if save.what in WHOLE_STATES:
+            value: Any = self._whole_state(cursor, save)
+            if save.what == "statevector_dict":
+                value = {hex(index): amp for index, amp in as_dict(value).items()}
+        else:
+            value = read(save, self.engine, state, [cursor.position[q] if q >= 0 else -1 for q in save.qubits])
+        fixed, _ = shown(self.request, cursor, {})
+        record = self.savings.take(save, hex(fixed), value, cursor.weight)
+        if record is not None:
+            cursor.records += (record,)
+
+    def _whole_state(self, cursor: Cursor, save: Save) -> Vector:
+        """The state in the order the save asks for: the engine's own buffer where nothing changes it any more."""
+        state = cursor.in_place
+        part = cursor.placement.save(save)
+        if part is not None:
+            self._do(cursor, part)
+        vector = self._leading(self.engine.vector(state), save, sum(qubit >= 0 for qubit in save.qubits))
+        if -1 in save.qubits:
+            return with_idle_qubits(vector, save.qubits)
+        return vector.copy() if cursor.at < len(self.code.items) else vector
+
+    def _leading(self, vector: Vector, save: Save, count: int) -> Vector:
+        """The amplitudes where all but the lowest ``count`` qubits are 0, if that is all there is."""
+        if count == self.code.num_qubits:
+            return vector
+        part = vector[: 1 << count]
+        norm = float(np.vdot(part, part).real)
+        if not abs(norm - 1) <= NORM_DRIFT[self.request.plan_options.precision]:
+            raise LoweringError(
+                f"circuit {self.code.program.name!r}: state {save.label!r} is saved on {len(save.qubits)} qubits, but "
+                f"another qubit is not |0> there (probability {1 - norm:.3g}). Save all qubits."
+            )
+        return part
+
+    def _finish(self, cursor: Cursor) -> None:
+        self.tally.histories += 1
+        if self.request.shots is not None:
+            self.leaves.sampled.append(sampled_end(self.code, self.engine, self.request, cursor, self.check))
+        elif self.code.measures:
+            exact_end(self.code, self.engine, self.request, cursor, self.leaves)

@@ -1,0 +1,121 @@
+"""The plan of a whole program: one `Plan` per segment and boundary that moves the state, and their totals.
+
+In: `Code`, a `Device`, `PlanOptions`. Out: a `ProgramPlan`. Like the planner it launches nothing.
+"""
+
+from __future__ import annotations
+
+import html
+from dataclasses import dataclass
+
+from qsim_ozaki.ir import Device, Initialize, Measure, OpList, Prediction, Reset, Save, Stack, Step, state_bytes
+from qsim_ozaki.planner import PLANS, Plan, PlanOptions, predict_stack, total
+from qsim_ozaki.runtime.bytecode import Code, CodeItem, Segment
+from qsim_ozaki.runtime.placement import Part, Placement
+from qsim_ozaki.runtime.saved import WHOLE_STATES
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ProgramPlan:
+    """The plans of a program's parts, in order; where it branches, every arm is planned.
+
+    Attributes:
+        num_qubits: width of the state.
+        plans: one per part: a segment of operators, a vector that is written, an order that a saved state asks for.
+        titles: what each part is.
+        prediction: totals over the parts, each done once.
+        memory_bytes: bytes of one state.
+        suggestions: other options that are predicted to do better.
+    """
+
+    num_qubits: int
+    plans: tuple[Plan, ...]
+    titles: tuple[str, ...]
+    prediction: Prediction
+    memory_bytes: int
+    suggestions: tuple[str, ...] = ()
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """The steps of every part, in order."""
+        return tuple(step for each in self.plans for step in each.steps)
+
+    def explain(self) -> str:
+        """Each part's table; they have titles where there are several."""
+        parts = [each.explain() for each in self.plans]
+        if len(parts) > 1:
+            parts = [f"{title}\n{text}" for title, text in zip(self.titles, parts, strict=True)]
+        return "\n".join(["\n\n".join(parts), *(f"suggestion: {text}" for text in self.suggestions)])
+
+    def _repr_html_(self) -> str:
+        """The same for notebooks."""
+        parts = [each._repr_html_() for each in self.plans]
+        if len(parts) > 1:
+            parts = [f"<h4>{html.escape(title)}</h4>{text}" for title, text in zip(self.titles, parts, strict=True)]
+        return "".join([*parts, *(f"<p>suggestion: {html.escape(text)}</p>" for text in self.suggestions)])
+
+
+def plan_program(code: Code, device: Device, options: PlanOptions) -> ProgramPlan:
+    """Plans every part of ``code`` without running it."""
+    planner = _Planner(code, device, options)
+    for index, item in enumerate(code.items):
+        planner.add(index, item)
+    if not planner.plans:
+        planner.add(0, Segment(0, OpList()))
+    plans = tuple(planner.plans)
+    prediction = total(each.prediction for each in plans)
+    return ProgramPlan(code.num_qubits, plans, tuple(planner.titles), prediction, plans[0].memory_bytes)
+
+
+def plan_stack(code: Code, device: Device, options: PlanOptions) -> ProgramPlan:
+    """The plan of ``code`` that is run as a stack."""
+    ops, num_qubits = code.joined_ops(), code.num_qubits
+    prediction, memory = predict_stack(len(ops), num_qubits, device), state_bytes(num_qubits, options.precision)
+    qubits = tuple(range(num_qubits))
+    step = Stack(qubits, ops, prediction, "few qubits, measured at the end: a state in the cache needs no passes")
+    whole = Plan(num_qubits, (step,), qubits, device, options, prediction, memory)
+    return ProgramPlan(num_qubits, (whole,), ("stack",), prediction, memory)
+
+
+class _Planner:
+    """Plans the parts of a program one after the other."""
+
+    def __init__(self, code: Code, device: Device, options: PlanOptions) -> None:
+        self.code = code
+        self.device = device
+        self.options = options
+        self.placement = Placement(code.num_qubits)
+        self.plans: list[Plan] = []
+        self.titles: list[str] = []
+
+    def add(self, index: int, item: CodeItem) -> None:
+        if isinstance(item, Segment):
+            self.plan(self.placement.segment(item))
+        elif isinstance(item, Initialize):
+            self.initialize(item, index)
+        elif isinstance(item, Save):
+            self.placement.touch()
+            part = self.placement.save(item) if item.what in WHOLE_STATES else None
+            if part is not None:
+                self.plan(part)
+        elif isinstance(item, (Measure, Reset)):
+            self.placement.touch()
+
+    def plan(self, part: Part) -> None:
+        options = part.options(self.options)
+        plan = PLANS.plan(part.ops, self.code.num_qubits, self.device, options, part.position)
+        self.plans.append(plan)
+        self.titles.append(part.title)
+        self.placement.done(part, plan.final_position)
+
+    def initialize(self, item: Initialize, index: int) -> None:
+        whole = self.placement.begin_initialize(item)
+        if index not in self.code.fresh:
+            self.placement.touch()
+        part = self.placement.initialize(item, index)
+        if part is not None:
+            self.plan(part)
+        elif whole:
+            self.placement.load(item)
+        else:
+            self.placement.touch()

@@ -1,0 +1,110 @@
+"""The end of a history: the measurements that waited are sampled, or their probabilities taken.
+
+In: a history, its engine's state, what was asked. Out: a `Leaf`, or entries of exact probabilities.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from qsim_ozaki.engines import Engine
+from qsim_ozaki.errors import OptionError
+from qsim_ozaki.ir import Device
+from qsim_ozaki.planner import PlanOptions
+from qsim_ozaki.runtime import sampling
+from qsim_ozaki.runtime.bytecode import Code
+from qsim_ozaki.runtime.history import Cursor, Leaf, Leaves
+
+MAX_EXACT_QUBITS = 24  # measured at the end with exact probabilities: a table of 128 MiB
+MAX_EXACT_OUTCOMES = 1 << 20  # each is an entry of a dict, some 200 bytes
+NEGLIGIBLE = {"double": 2.0**-60, "single": 2.0**-36}  # probability of an outcome that is rounding or never seen
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """How one program is to run.
+
+    Attributes:
+        shots: at least 1, or None for exact probabilities.
+        memory: whether each shot's value is wanted, not only counts.
+        seed: of the whole job.
+        index: of this program in the job; with ``seed`` it fixes every random number.
+        device: what to plan for.
+        max_states: copies of the state, the first included, that may live at one time.
+        layout: classical bit shown at each bit of a value; a bit may be shown twice.
+        plan_options: passed to the planner.
+    """
+
+    shots: int | None
+    memory: bool
+    seed: int
+    index: int
+    device: Device
+    max_states: int
+    layout: tuple[int, ...]
+    plan_options: PlanOptions
+
+
+def shown(request: Request, cursor: Cursor, qubit_of: dict[int, int]) -> tuple[int, list[tuple[int, int]]]:
+    """The value that the classical bits show, and (physical qubit, place in it) of those that are still to be read.
+
+    Args:
+        request: says which bit is shown where.
+        cursor: the history.
+        qubit_of: program qubit that each bit still to be read will show.
+    """
+    fixed, reads = 0, []
+    for place, bit in enumerate(request.layout):
+        if bit in qubit_of:
+            reads.append((cursor.position[qubit_of[bit]], place))
+        elif cursor.memory.clbits >> bit & 1:
+            fixed |= 1 << place
+    return fixed, reads
+
+
+def sampled_end(code: Code, engine: Engine, request: Request, cursor: Cursor, check: Callable[[], None]) -> Leaf:
+    """The outcomes of the shots of ``cursor``, in blocks."""
+    shots, memory = int(cursor.weight), request.memory
+    outcomes: list[sampling.Outcomes] = []
+    fixed, reads = shown(request, cursor, {bit: qubit for qubit, bit in code.reads})
+    if not reads:
+        outcomes.append(sampling.fixed_outcome(fixed, shots, memory))
+    for start in range(0, shots if reads else 0, sampling.SHOTS_PER_BLOCK):
+        check()
+        uniforms = cursor.generator().random(min(sampling.SHOTS_PER_BLOCK, shots - start))
+        samples = engine.sample(cursor.allocated(engine, request.plan_options.precision), uniforms)
+        outcomes.append(sampling.read_outcomes(samples, reads, fixed, memory))
+    return Leaf(cursor.key, shots, outcomes, cursor.records)
+
+
+def exact_end(code: Code, engine: Engine, request: Request, cursor: Cursor, leaves: Leaves) -> None:
+    """Adds the probabilities of the outcomes of ``cursor`` to ``leaves``.
+
+    Raises:
+        OptionError: there are too many.
+    """
+    fixed, reads = shown(request, cursor, {bit: qubit for qubit, bit in code.reads})
+    qubits = sorted({qubit for qubit, _ in reads})
+    if len(qubits) > MAX_EXACT_QUBITS:
+        raise OptionError(
+            f"circuit {code.program.name!r}, shots=None: {len(qubits)} measured qubits have 2^{len(qubits)} outcomes; "
+            f"exact probabilities are for at most {MAX_EXACT_QUBITS}. Give a number of shots."
+        )
+    probabilities = np.ones(1)
+    if qubits:
+        probabilities = engine.probabilities(cursor.allocated(engine, request.plan_options.precision), qubits)
+    probabilities = probabilities * (cursor.weight / probabilities.sum())
+    rare = probabilities < NEGLIGIBLE[request.plan_options.precision]
+    leaves.neglected += float(probabilities[rare].sum())
+    probabilities[rare] = 0
+    if np.count_nonzero(probabilities) + len(leaves.exact) > MAX_EXACT_OUTCOMES:
+        raise OptionError(
+            f"circuit {code.program.name!r}, shots=None: more than {MAX_EXACT_OUTCOMES} outcomes have a probability. "
+            f"Measure fewer qubits, or give a number of shots."
+        )
+    number = {qubit: index for index, qubit in enumerate(qubits)}
+    places = [(number[qubit], place) for qubit, place in reads]
+    leaves.add_exact(*sampling.exact_outcomes(probabilities, places, fixed))

@@ -1,0 +1,218 @@
+"""Saved results: what is read off a state, and how the readings of several histories become one result.
+
+In: a `Save`, an engine and its state. Out: arrays, numbers, dicts. It changes no state and knows nothing of Qiskit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qsim_ozaki.engines import Engine, State
+from qsim_ozaki.errors import OptionError
+from qsim_ozaki.ir import Save, amplitude_bytes, mean_and_variance, placed, still, weighted
+from qsim_ozaki.runtime.history import Record
+from qsim_ozaki.runtime.vectors import Vector, reduced_density_matrix, with_idle_qubits
+
+ZERO = 1e-15  # entries of a dict below this are the rounding of a zero
+DOUBLE_BYTES = 16  # of a complex128
+SAME_STATE = {"double": 1e-12, "single": 1e-5}  # 1 minus the overlap of two states that are one but for rounding
+
+
+@dataclass(slots=True)
+class Result:
+    """What one label holds in the end.
+
+    Attributes:
+        what: a key of `SAVED_KINDS`.
+        data: the value, or a dict by hexadecimal classical value of it, or a list of it, or a dict of lists.
+    """
+
+    what: str
+    data: Any
+
+
+@dataclass(slots=True)
+class _Mean:
+    """A weighted mean; a single value stays as it is, bit for bit."""
+
+    value: Any = None
+    weight: float = 0.0
+
+    def add(self, value: Any, weight: float) -> None:
+        self.weight += weight
+        if self.value is None:
+            self.value = value
+        elif isinstance(value, dict):
+            share = weight / self.weight
+            self.value = {
+                key: (1 - share) * self.value.get(key, 0.0) + share * value.get(key, 0.0)
+                for key in sorted({**self.value, **value})
+            }
+        else:
+            self.value = self.value + (value - self.value) * (weight / self.weight)
+
+    def total(self) -> Any:
+        if isinstance(self.value, dict):
+            return {key: value * self.weight for key, value in self.value.items()}
+        return self.value * self.weight
+
+
+@dataclass(slots=True)
+class Savings:
+    """The readings so far, over all histories."""
+
+    circuit: str
+    precision: str
+    means: dict[str, dict[str, _Mean]] = field(default_factory=dict)
+    singles: dict[str, dict[str, Any]] = field(default_factory=dict)
+    saves: dict[str, Save] = field(default_factory=dict)
+
+    def take(self, save: Save, key: str, value: Any, weight: float) -> Record | None:
+        """Takes the reading of a history with ``weight`` while the bits read ``key``; returns it if kept per shot.
+
+        Raises:
+            OptionError: two states want the same place.
+        """
+        self.saves[save.label] = save
+        key = key if save.conditional else ""
+        if save.form == "list":
+            return Record(save.label, key, value)
+        if save.form == "single":
+            here = self.singles.setdefault(save.label, {})
+            if save.conditional and key in here and _distance(here[key], value) > SAME_STATE[self.precision]:
+                raise OptionError(
+                    f"circuit {self.circuit!r}: several states are saved as {save.label!r} for one classical value "
+                    f"{key}. Save with pershot=True, or measure all that tells them apart."
+                )
+            here.setdefault(key, value)
+        else:
+            self.means.setdefault(save.label, {}).setdefault(key, _Mean()).add(value, weight)
+        return None
+
+    def results(self, per_shot: Callable[[str], list[Record]]) -> dict[str, Result]:
+        """Every label's result.
+
+        Args:
+            per_shot: the entry of each shot under a label.
+        """
+        return {label: Result(save.what, self._data(save, per_shot)) for label, save in self.saves.items()}
+
+    def _data(self, save: Save, per_shot: Callable[[str], list[Record]]) -> Any:
+        by_key: dict[str, Any] = {}
+        if save.form == "list":
+            by_key = {}
+            for record in per_shot(save.label):
+                by_key.setdefault(record.key, []).append(record.value)
+        elif save.form == "single":
+            by_key = self.singles[save.label]
+        else:
+            means = self.means[save.label]
+            by_key = {key: mean.total() if save.form == "accum" else mean.value for key, mean in means.items()}
+        return by_key if save.conditional else by_key[""]
+
+
+def _distance(first: Any, second: Any) -> float:
+    """1 minus the overlap of two readings, times their norms: 0 where they are one but for a global phase."""
+    if isinstance(first, dict):
+        keys = sorted({**first, **second})
+        first, second = (np.array([each.get(key, 0) for key in keys]) for each in (first, second))
+    lengths = float(np.linalg.norm(first) * np.linalg.norm(second))
+    return float(abs(abs(np.vdot(first, second)) - lengths))
+
+
+def read(save: Save, engine: Engine, state: State, places: Sequence[int]) -> Any:
+    """What ``save`` asks of ``state``, for all but whole states.
+
+    Args:
+        save: what is asked.
+        engine: owns ``state``.
+        state: any.
+        places: physical qubit of each of the save's qubits, -1 for an idle one.
+    """
+    return SAVED_KINDS[save.what](save, engine, state, places)
+
+
+def saved_bytes(save: Save, num_qubits: int, precision: str) -> int:
+    """Bytes of one reading of ``save``, and of the vectors it needs meanwhile."""
+    amp = amplitude_bytes(precision)
+    if save.what == "density_matrix":
+        return DOUBLE_BYTES << 2 * len(save.qubits)
+    if save.what == "expectation_value":
+        return DOUBLE_BYTES
+    if save.what == "pauli_values":
+        return DOUBLE_BYTES * len(save.details)
+    if save.what == "expectation_value_variance":  # the state in double precision, and its image
+        return ((1 + (precision == "single")) * DOUBLE_BYTES) << num_qubits
+    if save.what in ("amplitudes", "amplitudes_squared"):
+        return amp * len(save.details)
+    return amp << max(len(save.qubits), num_qubits if save.what in WHOLE_STATES else 0)
+
+
+def as_dict(values: NDArray[Any]) -> dict[int, Any]:
+    """Index to value, zeros left out."""
+    return {index: values[index].item() for index in np.flatnonzero(np.abs(values) > ZERO).tolist()}
+
+
+def _probabilities(save: Save, engine: Engine, state: State, places: Sequence[int]) -> NDArray[np.float64]:
+    real = [place for place in places if place >= 0]
+    table = engine.probabilities(state, real) if real else np.ones(1)
+    return with_idle_qubits(table, places) if len(real) < len(places) else table  # type: ignore[return-value, arg-type]
+
+
+def _probabilities_dict(save: Save, engine: Engine, state: State, places: Sequence[int]) -> dict[int, float]:
+    return as_dict(_probabilities(save, engine, state, places))
+
+
+def _amplitudes(save: Save, engine: Engine, state: State, places: Sequence[int]) -> Vector:
+    ones = [[place for bit, place in enumerate(places) if index >> bit & 1] for index in save.details]
+    found = engine.amplitudes(
+        state, np.array([sum(1 << place for place in each if place >= 0) for each in ones], np.int64)
+    )
+    return np.where([-1 in each for each in ones], found.dtype.type(0), found)
+
+
+def _amplitudes_squared(save: Save, engine: Engine, state: State, places: Sequence[int]) -> NDArray[np.float64]:
+    return np.asarray(np.abs(_amplitudes(save, engine, state, places).astype(complex)) ** 2)
+
+
+def _density_matrix(save: Save, engine: Engine, state: State, places: Sequence[int]) -> NDArray[np.complex128]:
+    return reduced_density_matrix(engine.vector(state), places)
+
+
+def _expectation(save: Save, engine: Engine, state: State, places: Sequence[int]) -> float:
+    observable = still((placed(label, places), weight) for label, weight in save.details)
+    return float(weighted([observable], lambda x, z: engine.pauli_values(state, x, z)[None])[0, 0])
+
+
+def _pauli_values(save: Save, engine: Engine, state: State, places: Sequence[int]) -> NDArray[np.float64]:
+    """Of the strings ``save.details``, masks (x, z) over the save's qubits, none of them idle."""
+
+    def moved(masks: Iterable[int]) -> NDArray[np.uint64]:
+        return np.array([sum(1 << p for bit, p in enumerate(places) if mask >> bit & 1) for mask in masks], np.uint64)
+
+    x, z = zip(*save.details, strict=True) if save.details else ((), ())
+    return engine.pauli_values(state, moved(x), moved(z))
+
+
+def _variance(save: Save, engine: Engine, state: State, places: Sequence[int]) -> NDArray[np.float64]:
+    """The expectation value, then the variance."""
+    return np.array(mean_and_variance(engine.vector(state), save.details, places, engine.threads))
+
+
+# what a `Save` can ask for; whole states are read by the executor, which brings their qubits in order
+SAVED_KINDS: dict[str, Callable[[Save, Engine, State, Sequence[int]], Any]] = {
+    "probabilities": _probabilities,
+    "probabilities_dict": _probabilities_dict,
+    "amplitudes": _amplitudes,
+    "amplitudes_squared": _amplitudes_squared,
+    "density_matrix": _density_matrix,
+    "expectation_value": _expectation,
+    "expectation_value_variance": _variance,
+    "pauli_values": _pauli_values,
+}
+WHOLE_STATES = ("statevector", "statevector_dict")
