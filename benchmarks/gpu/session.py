@@ -59,7 +59,7 @@ BLOCKS = {
     9: Line(10.5, 9.35),
     10: Line(20, 19.7),
 }
-TESTS = " ".join(f"tests/test_{name}.py" for name in ("cuda", "engines", "cuda_ozaki", "founding"))
+TESTS = "tests/engines tests/bench/test_founding.py"
 # part: (seconds at most, arguments after the interpreter; {data} is the folder, {out} the part's JSON file, {workers}
 # are those of pytest where it can have several)
 PARTS = {

@@ -20,8 +20,7 @@ from qsim_ozaki.estimation.evaluator import Evaluator, make_evaluator
 from qsim_ozaki.estimation.observables import labelled
 from qsim_ozaki.ir import TURNS_TO_Z, Basis, Observable, RealArray, Relabel, SampledMeans, commuting_groups
 from qsim_ozaki.lowering import GATES, row_op
-from qsim_ozaki.planner import plan
-from qsim_ozaki.provider import plan_options
+from qsim_ozaki.planner import plan, plan_options
 from qsim_ozaki.runtime import num_threads, stream
 
 

@@ -7,7 +7,7 @@ from qsim_ozaki.planner.cache import PLANS
 from qsim_ozaki.planner.cost import predict_stack, total
 from qsim_ozaki.planner.explain import describe, format_qubits, step_qubits
 from qsim_ozaki.planner.fuse import relabel_swaps
-from qsim_ozaki.planner.plans import MAX_QUBITS, Plan, PlanOptions, plan
+from qsim_ozaki.planner.plans import MAX_QUBITS, Plan, PlanOptions, plan, plan_options
 
 __all__ = [
     "MAX_QUBITS",
@@ -17,6 +17,7 @@ __all__ = [
     "describe",
     "format_qubits",
     "plan",
+    "plan_options",
     "predict_stack",
     "relabel_swaps",
     "step_qubits",

@@ -5,8 +5,9 @@ In: unitary ops of one segment, a `Device`, `PlanOptions`. Out: a `Plan`. A pure
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -52,6 +53,11 @@ class PlanOptions:
     from_zero: bool = False
     max_fused_qubits: int = 2
     restore_order: bool = False
+
+
+def plan_options(options: Mapping[str, Any]) -> PlanOptions:
+    """The planner's part of a backend's ``options``."""
+    return PlanOptions(options["precision"], options["arithmetic"], options["accuracy"])
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -18,7 +18,7 @@ from qsim_ozaki.estimation import QubitMap, labelled, pauli_strings
 from qsim_ozaki.ir import TURNS_TO_Z, Basis, RealArray, SampledMeans, commuting_groups
 from qsim_ozaki.lowering import save_expectation_value
 from qsim_ozaki.provider.backend import OzakiBackend
-from qsim_ozaki.runtime import sampling
+from qsim_ozaki.runtime import stream as random_stream
 
 REGISTER = "estimated"
 
@@ -63,8 +63,8 @@ def sample_pub(
     means = [SampledMeans(wanted, shots) for _ in range(pub.parameter_values.size)]
     seed, first = stream
     for number, basis in enumerate(commuting_groups(wanted)):
-        own = int(sampling.stream(seed, (number,)).integers(1 << 63))  # bases are measured apart from each other
-        options = {"shots": shots, "memory": False, "seed_simulator": own}
+        basis_seed = int(random_stream(seed, (number,)).integers(1 << 63))  # each basis has samples of its own
+        options = {"shots": shots, "memory": False, "seed_simulator": basis_seed}
         circuit = _measured(pub.circuit, qubit_map, basis)
         for row, result in enumerate(backend.results([circuit], _binds(pub), options, first=first, check=check)):
             samples, counts = _samples(result)

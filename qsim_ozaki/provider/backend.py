@@ -23,10 +23,10 @@ from qsim_ozaki.engines import Engine, SharedEngines
 from qsim_ozaki.errors import LoweringError
 from qsim_ozaki.ir import Device, max_qubits
 from qsim_ozaki.lowering import SAVES, SaveInstruction, SetStatevector, build_target
-from qsim_ozaki.planner import MAX_QUBITS
+from qsim_ozaki.planner import MAX_QUBITS, plan_options
 from qsim_ozaki.provider.job import OzakiJob
 from qsim_ozaki.provider.options import BackendOptions, check_run_arguments, checked
-from qsim_ozaki.provider.prepare import Prepared, amplitude_updates, check_capacity, plan_options, prepare
+from qsim_ozaki.provider.prepare import Prepared, amplitude_updates, check_capacity, prepare
 from qsim_ozaki.provider.result import OzakiResult
 from qsim_ozaki.provider.rows import JobContext, Unit, is_stacked, make_units
 from qsim_ozaki.provider.workers import run_all

@@ -18,7 +18,7 @@ from qiskit.result.models import ExperimentResult, ExperimentResultData
 from qsim_ozaki.errors import CapacityError, LoweringError, OptionError
 from qsim_ozaki.ir import Device, Initialize, Program, Reset, Save, format_bytes, short_bytes, state_bytes, too_wide
 from qsim_ozaki.lowering import LABEL_GATES, SAVES, lower
-from qsim_ozaki.planner import PlanOptions
+from qsim_ozaki.planner import plan_options
 from qsim_ozaki.provider.result import DrawnData
 from qsim_ozaki.runtime import Code, Drawn, Execution, Jump, Request, Segment, check_saves, link, saved_bytes
 
@@ -138,11 +138,6 @@ def request(prepared: Prepared, options: dict[str, Any], seed: int, index: int, 
         layout=prepared.layout,
         plan_options=plan_options(options),
     )
-
-
-def plan_options(options: dict[str, Any]) -> PlanOptions:
-    """The planner's part of ``options``."""
-    return PlanOptions(options["precision"], options["arithmetic"], options["accuracy"])
 
 
 def experiment(prepared: Prepared, execution: Execution, asked: Request, engine: str) -> ExperimentResult:

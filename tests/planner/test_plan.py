@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from support.block_plans import block_steps, plan_of_block
 from support.devices import DEVICE, with_abilities, with_memory
 from support.random_ops import random_op, random_state, random_unitary
 from support.reference import apply_op, tolerance
@@ -37,15 +38,6 @@ from qsim_ozaki.planner.plans import order_swaps
 
 def run_plan(made, state):
     return final_vector(made.steps, made.final_position, None if made.options.from_zero else state)
-
-
-def plan_of_block(k, num_qubits, device=DEVICE, **options):
-    op = Op(Kind.UNITARY, tuple(range(k)), np.roll(np.eye(1 << k, dtype=complex), 1, axis=0))
-    return plan([op], num_qubits, device, PlanOptions(**options))
-
-
-def block_steps(k, num_qubits, device=DEVICE, **options):
-    return [step for step in plan_of_block(k, num_qubits, device, **options).steps if isinstance(step, DenseBlock)]
 
 
 def test_a_block_is_emulated_from_its_predicted_crossing_on():

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from qsim_ozaki.ir import Device
 
-RECORDS = json.loads((Path(__file__).parents[2] / "tests" / "support" / "devices.json").read_text())
+RECORDS = json.loads((Path(__file__).parent / "devices.json").read_text())
 
 
 DEVICE, H200 = (Device.from_record(RECORDS[name]) for name in ("made up", "NVIDIA H200"))

@@ -13,7 +13,8 @@ from qsim_ozaki import OzakiBackend
 from qsim_ozaki.bench.record import OURS
 from qsim_ozaki.circuits import build
 from qsim_ozaki.ir import Device
-from qsim_ozaki.provider import plan_options, prepare
+from qsim_ozaki.planner import plan_options
+from qsim_ozaki.provider import prepare
 from qsim_ozaki.runtime import plan_program
 
 ROOT = Path(__file__).parents[2]

@@ -16,9 +16,9 @@ from qiskit import QuantumCircuit
 from qiskit.circuit.library import XGate, get_standard_gate_name_mapping
 from qiskit.quantum_info import Statevector
 from support.bell import bell
+from support.block_plans import block_steps
 from support.devices import DEVICE
 from support.random_ops import random_state, random_unitary
-from test_plan import block_steps
 
 from qsim_ozaki import OzakiBackend
 from qsim_ozaki.engines.base import collapse_masks

@@ -34,7 +34,8 @@ from qsim_ozaki.ir import (
     string_values,
     too_wide,
 )
-from qsim_ozaki.ozaki import scheme as ozaki
+from qsim_ozaki.ozaki import Block
+from qsim_ozaki.ozaki import block as emulated_block
 
 Qubits: TypeAlias = tuple[int, ...]
 
@@ -129,7 +130,7 @@ class CpuEngine:
         """One matrix by INT8 products; columns that fail their check are redone natively, and counted."""
         assert isinstance(state, CpuState)
         op = step.op
-        prepared = ozaki.block(op.matrix(), step.num_moduli)
+        prepared = emulated_block(op.matrix(), step.num_moduli)
         fixed = {*op.controls, *step.zero_qubits, *step.one_qubits}
         free = [q for q in range(state.num_qubits) if q not in fixed and q not in op.targets]
         base = sum(1 << q for q in step.one_qubits)
@@ -231,7 +232,7 @@ def _read(path: str) -> bytes:
         os.close(descriptor)
 
 
-def extension_block(block: ozaki.Block, threads: int = 1) -> _native.OzakiBlock:
+def extension_block(block: Block, threads: int = 1) -> _native.OzakiBlock:
     """``block`` as the extension runs it, its residues made on ``threads`` threads."""
     scheme = block.scheme
     constants = _native.OzakiScheme(
