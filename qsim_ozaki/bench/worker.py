@@ -26,7 +26,7 @@ from qsim_ozaki.engines import Engine, State, select
 from qsim_ozaki.ir import Relabel, Step
 from qsim_ozaki.lowering import save_statevector
 from qsim_ozaki.planner import Plan, describe, format_qubits, step_qubits
-from qsim_ozaki.provider import BackendOptions, Prepared, prepare, request
+from qsim_ozaki.provider import BackendOptions, Prepared, prepare_circuit, request
 from qsim_ozaki.runtime import ProgramPlan, execute, plan_program
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class Ours:
         """Lowers the circuit, with a saved state at the end."""
         saving = circuit.copy()
         save_statevector(saving)
-        return prepare(saving, self.options)
+        return prepare_circuit(saving, self.options)
 
     def run(self, job: Prepared) -> Vector:
         """Runs the job; returns the saved state, as a view of the engine's memory."""

@@ -33,7 +33,17 @@ from qsim_ozaki.ir import (
 )
 from qsim_ozaki.lowering import Template, Values, lower, make_template
 from qsim_ozaki.planner import PlanOptions
-from qsim_ozaki.runtime import Code, Request, Segment, execute, is_stackable, link, pieces, run_stack, stack_program
+from qsim_ozaki.runtime import (
+    Executable,
+    Request,
+    Segment,
+    execute,
+    flatten,
+    is_stackable,
+    pieces,
+    run_stack,
+    stack_program,
+)
 
 LABEL = "statevector"
 
@@ -48,7 +58,7 @@ class Evaluator:
         qubit_map: where the circuit's qubits lie.
     """
 
-    code: Code
+    code: Executable
     template: Template
     qubit_map: QubitMap
 
@@ -78,11 +88,11 @@ class Evaluator:
             yield slice(row, row + 1), final_vector(code, engine, device, options)[None]
 
     @cached_property
-    def _valued(self) -> Code:
+    def _valued(self) -> Executable:
         """As `code`, but that values of Pauli strings are asked for, and the state may end in any order."""
         body = self.code.program.body[:-1]
         asked = Save("pauli_values", LABEL, tuple(range(self.code.program.num_qubits)))
-        return link(replace(self.code.program, body=(*body, asked)))
+        return flatten(replace(self.code.program, body=(*body, asked)))
 
     def expectations(
         self, values: Values, observables: Sequence[Observable], engine: Engine, options: PlanOptions, threads: int
@@ -123,7 +133,7 @@ def make_evaluator(circuit: QuantumCircuit) -> Evaluator | None:
     measured = _measured_at_the_end(program)
     final = Save("statevector", LABEL, tuple(range(program.num_qubits)))
     body = (*(item for item in program.body if not isinstance(item, (Measure, Save))), final)
-    code = link(replace(program, body=body))
+    code = flatten(replace(program, body=body))
     if measured is None or any(code.collapses_at(index) for index in range(len(code.items))):
         raise MixedStateError(
             f"circuit {program.name!r} measures, resets or branches before its end, so it has no one final state. "
@@ -154,7 +164,7 @@ def _measured_at_the_end(program: Program) -> frozenset[int] | None:
 
 
 def _string_values(
-    code: Code, engine: Engine, device: Device, options: PlanOptions, x: Masks, z: Masks
+    code: Executable, engine: Engine, device: Device, options: PlanOptions, x: Masks, z: Masks
 ) -> NDArray[np.float64]:
     """The values that ``code`` ends with asking for, of these strings, ``(1, strings)``."""
     *items, asked = code.items
@@ -166,7 +176,7 @@ def _string_values(
 
 
 def final_vector(
-    code: Code, engine: Engine, device: Device, options: PlanOptions, check: Callable[[], None] = lambda: None
+    code: Executable, engine: Engine, device: Device, options: PlanOptions, check: Callable[[], None] = lambda: None
 ) -> NDArray[np.complexfloating]:
     """The state that ``code`` saves, ``(2**num_qubits,)``, in program order."""
     vector: NDArray[np.complexfloating] = _saved(code, engine, device, options, check)
@@ -174,7 +184,7 @@ def final_vector(
 
 
 def _saved(
-    code: Code, engine: Engine, device: Device, options: PlanOptions, check: Callable[[], None] = lambda: None
+    code: Executable, engine: Engine, device: Device, options: PlanOptions, check: Callable[[], None] = lambda: None
 ) -> Any:
     request = Request(1, False, 0, 0, device, 1, (), options)
     return execute(code, engine, request, check).saved[LABEL].data

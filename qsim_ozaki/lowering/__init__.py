@@ -5,7 +5,7 @@ This is the last stage that sees a circuit.
 
 from qsim_ozaki.lowering.bindings import Values, one_per_circuit, parameter_rows
 from qsim_ozaki.lowering.circuit import LABEL_GATES, lower
-from qsim_ozaki.lowering.gates import GATES, build_target, row_op
+from qsim_ozaki.lowering.gates import ANY, GATES, row_op
 from qsim_ozaki.lowering.instructions import (
     SAVES,
     SaveInstruction,
@@ -26,6 +26,7 @@ from qsim_ozaki.lowering.instructions import (
 from qsim_ozaki.lowering.template import Template, make_template
 
 __all__ = [
+    "ANY",
     "GATES",
     "LABEL_GATES",
     "SAVES",
@@ -34,7 +35,6 @@ __all__ = [
     "SetStatevector",
     "Template",
     "Values",
-    "build_target",
     "lower",
     "make_template",
     "one_per_circuit",

@@ -1,4 +1,4 @@
-"""The gate table: one row per gate of Qiskit's standard library, and the `Target` made of it.
+"""The gate table: one row per gate of Qiskit's standard library.
 
 In: a gate's parameters. Out: its data (matrix, diagonal, or permutation and phases) and the `Op` made of it.
 It may not see circuits, nor validate a user's input.
@@ -15,22 +15,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from qiskit.circuit import (
-    Barrier,
-    BoxOp,
-    BreakLoopOp,
-    ContinueLoopOp,
-    Delay,
-    ForLoopOp,
-    IfElseOp,
-    Measure,
-    Parameter,
-    Reset,
-    Store,
-    SwitchCaseOp,
-    WhileLoopOp,
     library,
 )
-from qiskit.transpiler import Target
 
 import qsim_ozaki._native as _native
 from qsim_ozaki.ir import EMPTY, KIND_OF_NUMBER, ComplexArray, IndexArray, Kind, Op
@@ -281,34 +267,6 @@ ROWS: tuple[GateRow, ...] = (
 GATES: dict[str, GateRow] = {row.name: row for row in ROWS}
 GATE_OF_CLASS: dict[type, GateRow] = {cls: row for row in ROWS for cls in row.classes}
 
-# Instructions of the Target that are not in the gate table.
-INSTRUCTIONS: dict[str, Any] = {
-    "unitary": library.UnitaryGate,
-    "diagonal": library.DiagonalGate,
-    "multiplexer": library.UCGate,
-    "ucrx": library.UCRXGate,
-    "ucry": library.UCRYGate,
-    "ucrz": library.UCRZGate,
-    "pauli": library.PauliGate,
-    "permutation": library.PermutationGate,
-    "qft": library.QFTGate,
-    "PauliEvolution": library.PauliEvolutionGate,
-    "state_preparation": library.StatePreparation,
-    "initialize": library.Initialize,
-    "barrier": Barrier,
-    "measure": Measure(),
-    "reset": Reset(),
-    "delay": Delay(Parameter("duration")),
-    "store": Store,
-    "if_else": IfElseOp,
-    "while_loop": WhileLoopOp,
-    "for_loop": ForLoopOp,
-    "switch_case": SwitchCaseOp,
-    "break_loop": BreakLoopOp,
-    "continue_loop": ContinueLoopOp,
-    "box": BoxOp,
-}
-
 
 @lru_cache(maxsize=4096)
 def gate_data(name: str, *params: float) -> GateData:
@@ -383,16 +341,3 @@ def inverse_op(op: Op) -> Op:
         permutation.setflags(write=False)
         data = _frozen(data[permutation].conj())
     return Op(op.kind, op.targets, data, op.controls, op.ctrl_state, permutation, op.name)
-
-
-def build_target() -> Target:
-    """Returns the Qiskit `Target` of an ideal simulator of any width, with every instruction that can be lowered."""
-    target = Target(num_qubits=None, description="qsim_ozaki: ideal, all-to-all, any width")
-    for row in ROWS:
-        gate = row.classes[0]
-        if row.num_controls != ANY:
-            gate = gate(*(Parameter(f"{row.name}_{index}") for index in range(row.num_params)))
-        target.add_instruction(gate, None, name=row.name)
-    for name, instruction in INSTRUCTIONS.items():
-        target.add_instruction(instruction, None, name=name)
-    return target

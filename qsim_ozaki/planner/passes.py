@@ -49,7 +49,7 @@ class PassRules:
 
 
 @dataclass(frozen=True, slots=True)
-class After:
+class PreviousPass:
     """The pass before a part.
 
     Attributes:
@@ -100,11 +100,11 @@ class TileSearch:
         large = any(part.native.large_matrices(least) for part in ops)
         self.moves = device.abilities.moves_qubits and not large and not rules.stay
 
-    def first(self) -> After:
+    def first(self) -> PreviousPass:
         """What passes that come first follow."""
-        return After((1 << self.line) - 1, (1 << self.line) - 1)
+        return PreviousPass((1 << self.line) - 1, (1 << self.line) - 1)
 
-    def tiles(self, part: OpList, live: int, after: After) -> Tiles:
+    def tiles(self, part: OpList, live: int, after: PreviousPass) -> Tiles:
         """Those of ``part``.
 
         Args:
@@ -133,11 +133,11 @@ class TileSearch:
             live |= part.native.mixed_mask()
         return out
 
-    def end(self, tiles: Tiles) -> After:
+    def end(self, tiles: Tiles) -> PreviousPass:
         """What follows ``tiles``."""
         tile, low, members = tiles[-1]
         room = self.size - (members.mixed_mask() | low).bit_count()
-        return After(tile, low, room >= self.line)
+        return PreviousPass(tile, low, room >= self.line)
 
     def passes(self, tiles: Tiles, used: Footprint) -> Passes:
         """Those with ``tiles`` on the state ``used``, with predictions."""

@@ -19,9 +19,8 @@ from qsim_ozaki.planner.explain import Explained, explain_html, explain_steps
 from qsim_ozaki.planner.footprint import Footprint
 from qsim_ozaki.planner.fuse import absorb_product, fuse, relabel_swaps
 from qsim_ozaki.planner.kak import split_pairs
-from qsim_ozaki.planner.late_qubits import LateQubits
 from qsim_ozaki.planner.passes import Passes, PassRules, TileSearch
-from qsim_ozaki.planner.zero_start import LEAST_EARLY, cheapest
+from qsim_ozaki.planner.zero_start import LEAST_EARLY, LateQubits, cheapest
 
 SWAP_PERMUTATION = (0, 2, 1, 3)
 SECONDS_PER_OP = 2e-6  # of planning once more (EPYC 9004, 2026-11)
@@ -110,7 +109,7 @@ def plan(
     Returns:
         The plan. Its steps cover the ops in an order that commutes.
     """
-    return decide(prepare(ops, num_qubits, device, options, position))[0]
+    return decide(prepare_task(ops, num_qubits, device, options, position))[0]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -143,7 +142,7 @@ class Task:
     starts: tuple[Start, ...]
 
 
-def prepare(
+def prepare_task(
     ops: Sequence[Op], num_qubits: int, device: Device, options: PlanOptions, position: Sequence[int] | None = None
 ) -> Task:
     """What `plan` decides on, for its arguments."""

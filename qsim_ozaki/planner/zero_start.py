@@ -1,7 +1,7 @@
-"""Operators on |0...0> in parts, each of which needs more qubits than the one before: which parts are worth it.
+"""Plans from |0...0> in growing parts: each part needs more qubits than the one before it.
 
-In: ops in order, the search for tiles. Out: parts, with passes over them. How a part is best done, and what that costs,
-is not decided here.
+In: ops in order, the search for tiles. Out: parts in an order that commutes, with passes over them. Operators are
+divided in C++ (`kernels/native/planner/zero_start.cpp`); `passes.py` decides how a part is done.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 from qsim_ozaki.ir import OpList
 from qsim_ozaki.planner.footprint import Footprint
-from qsim_ozaki.planner.late_qubits import LateQubits
 from qsim_ozaki.planner.passes import Passes, TileSearch
 
 Ways = tuple[tuple[int, ...], ...]
@@ -26,6 +25,41 @@ LEAST_EARLY = 0.03  # of the operators that few qubits can do, below which no wa
 SECONDS_PER_PART = 5e-5  # of planning one (EPYC 9004, 2026-11)
 SECONDS_PER_OP = 2e-6  # of an operator in it
 SEARCH_SHARE = 0.022  # of what passes take, that choosing their tiles does
+FEWEST = 2  # qubits: an operator that can act before the last so many change is an early one
+
+
+class LateQubits:
+    """The qubits before whose change most of ``ops`` can act.
+
+    Args:
+        ops: unitary operators in order; the state before them is |0> on all qubits but a few that are |1>.
+        num_qubits: width of the state.
+        line_qubits: the lowest qubits, which every pass works on: they are never late.
+        most: how many are asked for.
+    """
+
+    def __init__(self, ops: OpList, num_qubits: int, line_qubits: int, most: int = FEWEST) -> None:
+        self.ops = ops
+        self.every = (1 << num_qubits) - 1
+        above = self.every - ((1 << line_qubits) - 1)
+        # that which comes last first
+        self.qubits: list[int] = ops.native.longest_zero_qubits(above, min(most, num_qubits - line_qubits - 1))
+
+    def share(self) -> float:
+        """The share of early operators."""
+        early, _ = self.ops.native.split_live(self._all_but(FEWEST))
+        return len(early) / max(len(self.ops), 1)
+
+    def parts(self, way: Sequence[int]) -> list[OpList]:
+        """The operators in parts, at the end of which as many qubits are |0> still as ``way`` says, and then none."""
+        out, rest = [], self.ops.native
+        for count in way:
+            part, rest = rest.split_live(self._all_but(count))
+            out.append(OpList(part))
+        return [part for part in [*out, OpList(rest)] if part]
+
+    def _all_but(self, count: int) -> int:
+        return self.every - sum(1 << q for q in self.qubits[:count])
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -4,7 +4,7 @@ from qsim_ozaki.provider.backend import OzakiBackend
 from qsim_ozaki.provider.jsonable import to_jsonable
 from qsim_ozaki.provider.options import BackendOptions
 from qsim_ozaki.provider.plots import plot_counts
-from qsim_ozaki.provider.prepare import Prepared, prepare, request
+from qsim_ozaki.provider.prepare import Prepared, prepare_circuit, request
 from qsim_ozaki.provider.primitives import EstimatorV2, SamplerV2
 from qsim_ozaki.provider.result import counts_of
 from qsim_ozaki.provider.rows import JobContext, Unit, make_units
@@ -21,7 +21,7 @@ __all__ = [
     "counts_of",
     "make_units",
     "plot_counts",
-    "prepare",
+    "prepare_circuit",
     "request",
     "stream_all",
     "to_jsonable",

@@ -22,13 +22,14 @@ from qiskit.transpiler import Target
 from qsim_ozaki.engines import Engine, SharedEngines
 from qsim_ozaki.errors import LoweringError
 from qsim_ozaki.ir import Device, max_qubits
-from qsim_ozaki.lowering import SAVES, SaveInstruction, SetStatevector, build_target
+from qsim_ozaki.lowering import SAVES, SaveInstruction, SetStatevector
 from qsim_ozaki.planner import MAX_QUBITS, plan_options
 from qsim_ozaki.provider.job import OzakiJob
 from qsim_ozaki.provider.options import BackendOptions, check_run_arguments, checked
-from qsim_ozaki.provider.prepare import Prepared, amplitude_updates, check_capacity, prepare
+from qsim_ozaki.provider.prepare import Prepared, amplitude_updates, check_capacity, prepare_circuit
 from qsim_ozaki.provider.result import OzakiResult
 from qsim_ozaki.provider.rows import JobContext, Unit, is_stacked, make_units
+from qsim_ozaki.provider.target import build_target
 from qsim_ozaki.provider.workers import run_all
 from qsim_ozaki.runtime import ProgramPlan, fresh_seed, plan_program, plan_stack, suggestions
 
@@ -225,7 +226,7 @@ class OzakiBackend(BackendV2):  # type: ignore[misc]
         used = self.merged_options(options)
         engine = self.engine(used)[0]
         device = engine.device()
-        prepared = prepare(circuit, used)
+        prepared = prepare_circuit(circuit, used)
         if prepared.code.num_qubits > MAX_QUBITS:
             check_capacity(prepared, device, used["precision"])
         make = plan_stack if is_stacked(prepared, used, engine, has_slots=False) else plan_program

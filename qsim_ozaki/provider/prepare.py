@@ -12,20 +12,16 @@ from typing import Any
 
 import numpy as np
 from qiskit import QuantumCircuit
-from qiskit.quantum_info import DensityMatrix, Statevector
-from qiskit.result.models import ExperimentResult, ExperimentResultData
 
 from qsim_ozaki.errors import CapacityError, LoweringError, OptionError
 from qsim_ozaki.ir import Device, Initialize, Program, Reset, Save, format_bytes, short_bytes, state_bytes, too_wide
 from qsim_ozaki.lowering import LABEL_GATES, SAVES, lower
 from qsim_ozaki.planner import plan_options
-from qsim_ozaki.provider.result import DrawnData
-from qsim_ozaki.runtime import Code, Drawn, Execution, Jump, Request, Segment, check_saves, link, saved_bytes
+from qsim_ozaki.runtime import Executable, Jump, Request, Segment, check_saves, flatten, saved_bytes
 
 ENDINGS = {*SAVES, "measure", "barrier"}  # what may follow a saved final state
 MAX_MEMORY_SHOTS = 1 << 30
 MEMORY_BYTES = 24  # of a shot: its sample, its place, its value
-STATE_CLASSES = {"statevector": Statevector, "density_matrix": DensityMatrix}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,13 +35,13 @@ class Prepared:
         needed_bytes: the state and the saved vectors that are not the state's own buffer.
     """
 
-    code: Code
+    code: Executable
     header: dict[str, Any]
     layout: tuple[int, ...]
     needed_bytes: int
 
 
-def prepare(circuit: QuantumCircuit, options: dict[str, Any]) -> Prepared:
+def prepare_circuit(circuit: QuantumCircuit, options: dict[str, Any]) -> Prepared:
     """Lowers and links ``circuit``; whether it fits is for `check_capacity`.
 
     Raises:
@@ -66,13 +62,13 @@ def prepare(circuit: QuantumCircuit, options: dict[str, Any]) -> Prepared:
             f"memory=True keeps {options['shots']} values, about {needed}; it is for at most 2**30 shots. Ask for "
             f"counts alone, or run fewer shots at a time."
         )
-    code = link(_program(_in_logical_order(circuit), options))
+    code = flatten(_program(_in_logical_order(circuit), options))
     check_saves(code, options["shots"])
     header, layout = _header(circuit)
     return Prepared(code, header, layout, needed_bytes(code, options))
 
 
-def needed_bytes(code: Code, options: dict[str, Any]) -> int:
+def needed_bytes(code: Executable, options: dict[str, Any]) -> int:
     """Bytes of the state and of what is saved beside it; a state saved at the very end is the state's own buffer."""
     precision, shots = options["precision"], options["shots"] or 1
     needed = state_bytes(code.num_qubits, precision)
@@ -95,7 +91,7 @@ def amplitude_updates(prepared: Prepared) -> float:
     return work << code.num_qubits
 
 
-def _is_the_states_own(save: Save, code: Code) -> bool:
+def _is_the_states_own(save: Save, code: Executable) -> bool:
     """Whether ``save`` keeps the state's own buffer."""
     return save is code.items[-1] and save.what == "statevector" and -1 not in save.qubits
 
@@ -138,60 +134,6 @@ def request(prepared: Prepared, options: dict[str, Any], seed: int, index: int, 
         layout=prepared.layout,
         plan_options=plan_options(options),
     )
-
-
-def experiment(prepared: Prepared, execution: Execution, asked: Request, engine: str) -> ExperimentResult:
-    """One circuit's part of a `Result`."""
-    tally, code = execution.tally, prepared.code
-    metadata = {
-        "engine": engine,
-        "device": asked.device.name,
-        "precision": asked.plan_options.precision,
-        "steps": dict(tally.steps),
-        "passes": tally.passes,
-        "predicted_seconds": tally.predicted_seconds,
-        "measured_seconds": execution.measured_seconds,
-        "memory_bytes": state_bytes(code.num_qubits, asked.plan_options.precision),
-        "active_qubits": code.program.num_qubits,
-        "idle_qubits": code.program.circuit_qubits - code.program.num_qubits,
-        "sampling": execution.sampling,
-        "histories": tally.histories,
-        "neglected_probability": execution.neglected,
-    }
-    if tally.emulated:
-        metadata["emulated"] = {
-            "blocks": len(tally.emulated),
-            "num_moduli": max(step.num_moduli for step in tally.emulated),
-            "error_bound": max(step.error_bound for step in tally.emulated),
-            "largest_residual": tally.checks.residual,
-            "columns_redone": tally.checks.redone,
-        }
-    saved = {label: _presented(result.what, result.data) for label, result in execution.saved.items()}
-    if isinstance(execution.counts, Drawn):
-        data = DrawnData(execution.counts, saved)
-    else:
-        data = ExperimentResultData(counts=execution.counts, memory=execution.memory, **saved)
-    return ExperimentResult(
-        1 if asked.shots is None else asked.shots,  # probabilities are the counts of one shot, in parts
-        True,
-        data,
-        status="DONE",
-        seed=asked.seed,
-        header=prepared.header,
-        metadata=metadata,
-        time_taken=execution.measured_seconds,
-    )
-
-
-def _presented(what: str, data: Any) -> Any:
-    """Saved states as Qiskit's objects of the same memory; in single precision an array, for Qiskit would double it."""
-    if isinstance(data, dict):
-        return {key: _presented(what, value) for key, value in data.items()}
-    if isinstance(data, list):
-        return [_presented(what, value) for value in data]
-    if isinstance(data, np.ndarray) and data.dtype == np.complex128 and what in STATE_CLASSES:
-        return STATE_CLASSES[what](data)
-    return data
 
 
 def _in_logical_order(circuit: QuantumCircuit) -> QuantumCircuit:

@@ -23,7 +23,8 @@ from qsim_ozaki.engines import Engine, StackWork
 from qsim_ozaki.ir import Device
 from qsim_ozaki.lowering import Template, Values, make_template, one_per_circuit, parameter_rows
 from qsim_ozaki.planner import predict_stack
-from qsim_ozaki.provider.prepare import Prepared, experiment, prepare, request
+from qsim_ozaki.provider.experiment import experiment
+from qsim_ozaki.provider.prepare import Prepared, prepare_circuit, request
 from qsim_ozaki.runtime import (
     SHOTS_PER_BLOCK,
     STACK_NUMBERS,
@@ -107,19 +108,19 @@ def make_units(circuits: Sequence[QuantumCircuit], parameter_binds: object, opti
 
 def _units_of(circuit: QuantumCircuit, binds: object, options: dict[str, Any], first: int) -> Iterator[Unit]:
     if binds is None:
-        yield Unit(prepare(circuit, options), None, np.empty((1, 0)), first)
+        yield Unit(prepare_circuit(circuit, options), None, np.empty((1, 0)), first)
         return
     values = parameter_rows(circuit, binds)
     made = make_template(circuit) if circuit.parameters else None
     if made is not None:
         slotted, template = made
-        prepared = prepare(slotted, options)
+        prepared = prepare_circuit(slotted, options)
         prepared.header["metadata"] = circuit.metadata if circuit.metadata is not None else {}
         yield Unit(prepared, template, values, first)
         return
     for number, row in enumerate(values):
         bound = circuit.assign_parameters(dict(zip(circuit.parameters, row.tolist(), strict=True)))
-        yield Unit(prepare(bound, options), None, np.empty((1, 0)), first + number)
+        yield Unit(prepare_circuit(bound, options), None, np.empty((1, 0)), first + number)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

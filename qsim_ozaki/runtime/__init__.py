@@ -1,10 +1,9 @@
 """Runs programs: segments of steps, branches of outcomes, classical values, saved results, samples."""
 
-from qsim_ozaki.runtime.advice import suggestions
-from qsim_ozaki.runtime.bytecode import Code, Jump, Segment
+from qsim_ozaki.runtime.bytecode import Executable, Jump, Segment
 from qsim_ozaki.runtime.executor import Execution, Tally, execute
-from qsim_ozaki.runtime.flatten import check_saves, link
-from qsim_ozaki.runtime.preview import ProgramPlan, plan_program, plan_stack
+from qsim_ozaki.runtime.flattening import check_saves, flatten
+from qsim_ozaki.runtime.preview import ProgramPlan, plan_program, plan_stack, suggestions
 from qsim_ozaki.runtime.readout import Request
 from qsim_ozaki.runtime.sampling import MAX_TABLE_BITS, SHOTS_PER_BLOCK, Drawn, check_seed, fresh_seed, stream
 from qsim_ozaki.runtime.saved import Result, saved_bytes
@@ -27,8 +26,8 @@ __all__ = [
     "MAX_TABLE_BITS",
     "SHOTS_PER_BLOCK",
     "STACK_NUMBERS",
-    "Code",
     "Drawn",
+    "Executable",
     "Execution",
     "Jump",
     "ProgramPlan",
@@ -41,10 +40,10 @@ __all__ = [
     "check_saves",
     "check_seed",
     "execute",
+    "flatten",
     "fresh_seed",
     "is_stackable",
     "is_unplanned",
-    "link",
     "num_threads",
     "pieces",
     "plan_program",

@@ -74,7 +74,7 @@ CodeItem: TypeAlias = Segment | Measure | Reset | Initialize | Save | Assign | F
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Code:
+class Executable:
     """A program ready to run.
 
     Attributes:
@@ -121,7 +121,7 @@ class Code:
             joined.extend(segment.ops)
         return joined
 
-    def filled(self, row: NDArray[np.complex128]) -> Code:
+    def filled(self, row: NDArray[np.complex128]) -> Executable:
         """This code with its slots filled: from ``row``, the data of all slots, in order."""
         items = [
             replace(item, ops=OpList(item.ops.native.filled(row))) if isinstance(item, Segment) else item
@@ -136,7 +136,7 @@ class Code:
 
 
 @dataclass(slots=True)
-class Writer:
+class Assembler:
     """Writes instructions as code items; operators gather until a boundary comes."""
 
     restorable: tuple[int, ...]  # a save in this order wants the segment before it to end in program order

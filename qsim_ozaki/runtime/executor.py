@@ -1,6 +1,6 @@
 """Runs a program on an engine: plans its segments, does their steps, follows the outcomes of measurements.
 
-In: `Code`, an engine, options. Out: outcomes, saved states and what was done. It knows nothing of Qiskit.
+In: `Executable`, an engine, options. Out: outcomes, saved states and what was done. It knows nothing of Qiskit.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from qsim_ozaki.ir import (
 )
 from qsim_ozaki.planner import PLANS, Plan
 from qsim_ozaki.runtime import sampling
-from qsim_ozaki.runtime.bytecode import Code, CodeItem, Dispatch, Jump, Segment
+from qsim_ozaki.runtime.bytecode import CodeItem, Dispatch, Executable, Jump, Segment
 from qsim_ozaki.runtime.classical import Memory, assign, evaluate, forget, with_bit
 from qsim_ozaki.runtime.history import Cursor, Leaves
 from qsim_ozaki.runtime.placement import Part, Placement
@@ -103,7 +103,7 @@ def path_name(step: Step) -> str:
     return names[type(step)]
 
 
-def execute(code: Code, engine: Engine, request: Request, check: Callable[[], None]) -> Execution:
+def execute(code: Executable, engine: Engine, request: Request, check: Callable[[], None]) -> Execution:
     """Runs ``code``.
 
     Args:
@@ -131,7 +131,7 @@ def execute(code: Code, engine: Engine, request: Request, check: Callable[[], No
 class _Run:
     """The state of one execution."""
 
-    def __init__(self, code: Code, engine: Engine, request: Request, check: Callable[[], None]) -> None:
+    def __init__(self, code: Executable, engine: Engine, request: Request, check: Callable[[], None]) -> None:
         self.code = code
         self.engine = engine
         self.request = request

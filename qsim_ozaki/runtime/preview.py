@@ -1,18 +1,35 @@
 """The plan of a whole program: one `Plan` per segment and boundary that moves the state, and their totals.
 
-In: `Code`, a `Device`, `PlanOptions`. Out: a `ProgramPlan`. Like the planner it launches nothing.
+In: `Executable`, a `Device`, `PlanOptions`. Out: a `ProgramPlan`, and sentences about options that are predicted to do
+better. Like the planner it launches nothing.
 """
 
 from __future__ import annotations
 
 import html
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from qsim_ozaki.ir import Device, Initialize, Measure, OpList, Prediction, Reset, Save, Stack, Step, state_bytes
+from qsim_ozaki.ir import (
+    Device,
+    Initialize,
+    Measure,
+    OpList,
+    Prediction,
+    Reset,
+    Save,
+    Stack,
+    Step,
+    format_bytes,
+    format_seconds,
+    max_qubits,
+    state_bytes,
+)
 from qsim_ozaki.planner import PLANS, Plan, PlanOptions, predict_stack, total
-from qsim_ozaki.runtime.bytecode import Code, CodeItem, Segment
+from qsim_ozaki.runtime.bytecode import CodeItem, Executable, Segment
 from qsim_ozaki.runtime.placement import Part, Placement
 from qsim_ozaki.runtime.saved import WHOLE_STATES
+
+WORTH_SAYING = 1.3  # times faster: predictions are about as good as that
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,7 +72,7 @@ class ProgramPlan:
         return "".join([*parts, *(f"<p>suggestion: {html.escape(text)}</p>" for text in self.suggestions)])
 
 
-def plan_program(code: Code, device: Device, options: PlanOptions) -> ProgramPlan:
+def plan_program(code: Executable, device: Device, options: PlanOptions) -> ProgramPlan:
     """Plans every part of ``code`` without running it."""
     planner = _Planner(code, device, options)
     for index, item in enumerate(code.items):
@@ -67,7 +84,7 @@ def plan_program(code: Code, device: Device, options: PlanOptions) -> ProgramPla
     return ProgramPlan(code.num_qubits, plans, tuple(planner.titles), prediction, plans[0].memory_bytes)
 
 
-def plan_stack(code: Code, device: Device, options: PlanOptions) -> ProgramPlan:
+def plan_stack(code: Executable, device: Device, options: PlanOptions) -> ProgramPlan:
     """The plan of ``code`` that is run as a stack."""
     ops, num_qubits = code.joined_ops(), code.num_qubits
     prediction, memory = predict_stack(len(ops), num_qubits, device), state_bytes(num_qubits, options.precision)
@@ -80,7 +97,7 @@ def plan_stack(code: Code, device: Device, options: PlanOptions) -> ProgramPlan:
 class _Planner:
     """Plans the parts of a program one after the other."""
 
-    def __init__(self, code: Code, device: Device, options: PlanOptions) -> None:
+    def __init__(self, code: Executable, device: Device, options: PlanOptions) -> None:
         self.code = code
         self.device = device
         self.options = options
@@ -119,3 +136,36 @@ class _Planner:
             self.placement.load(item)
         else:
             self.placement.touch()
+
+
+def suggestions(code: Executable, device: Device, options: PlanOptions, made: ProgramPlan) -> tuple[str, ...]:
+    """What to try, the most needed first; empty where nothing is predicted to be better.
+
+    Args:
+        code: of the circuit.
+        device: what ``made`` was planned for.
+        options: what was asked.
+        made: the plan under ``options``.
+    """
+    if any(isinstance(step, Stack) for step in made.steps):
+        return ()  # done in the cache and in double precision, whatever the options
+    fits = made.memory_bytes <= device.memory_bytes
+    found = []
+    if options.precision == "double":
+        single = plan_program(code, device, replace(options, precision="single", accuracy=None))
+        if not fits and single.memory_bytes <= device.memory_bytes:
+            found.append(f"precision='single' fits: {format_bytes(single.memory_bytes)}")
+        elif fits and made.prediction.seconds > WORTH_SAYING * single.prediction.seconds:
+            found.append(f"precision='single' is predicted to take {_times(single, made)}, with errors of about 1e-6")
+    if not fits and not found:
+        most = max_qubits(device.memory_bytes, options.precision)
+        found.append(f"use at most {most} qubits: no option makes {code.num_qubits} fit")
+    if options.arithmetic != "auto":
+        auto = plan_program(code, device, replace(options, arithmetic="auto"))
+        if made.prediction.seconds > WORTH_SAYING * auto.prediction.seconds:
+            found.append(f"arithmetic='auto' is predicted to take {_times(auto, made)}")
+    return tuple(found)
+
+
+def _times(other: ProgramPlan, made: ProgramPlan) -> str:
+    return f"{format_seconds(other.prediction.seconds)} instead of {format_seconds(made.prediction.seconds)}"

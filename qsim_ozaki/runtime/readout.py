@@ -15,7 +15,7 @@ from qsim_ozaki.errors import OptionError
 from qsim_ozaki.ir import Device
 from qsim_ozaki.planner import PlanOptions
 from qsim_ozaki.runtime import sampling
-from qsim_ozaki.runtime.bytecode import Code
+from qsim_ozaki.runtime.bytecode import Executable
 from qsim_ozaki.runtime.history import Cursor, Leaf, Leaves
 
 MAX_EXACT_QUBITS = 24  # measured at the end with exact probabilities: a table of 128 MiB
@@ -65,7 +65,7 @@ def shown(request: Request, cursor: Cursor, qubit_of: dict[int, int]) -> tuple[i
     return fixed, reads
 
 
-def sampled_end(code: Code, engine: Engine, request: Request, cursor: Cursor, check: Callable[[], None]) -> Leaf:
+def sampled_end(code: Executable, engine: Engine, request: Request, cursor: Cursor, check: Callable[[], None]) -> Leaf:
     """The outcomes of the shots of ``cursor``, in blocks."""
     shots, memory = int(cursor.weight), request.memory
     outcomes: list[sampling.Outcomes] = []
@@ -80,7 +80,7 @@ def sampled_end(code: Code, engine: Engine, request: Request, cursor: Cursor, ch
     return Leaf(cursor.key, shots, outcomes, cursor.records)
 
 
-def exact_end(code: Code, engine: Engine, request: Request, cursor: Cursor, leaves: Leaves) -> None:
+def exact_end(code: Executable, engine: Engine, request: Request, cursor: Cursor, leaves: Leaves) -> None:
     """Adds the probabilities of the outcomes of ``cursor`` to ``leaves``.
 
     Raises:

@@ -1,7 +1,7 @@
 """Stacks: small states run many at a time, each with its own numbers.
 
-In: `Code`, the data of its slots, one row per state. Out: states ``(rows, 2**num_qubits)``, outcomes of shots. It knows
-nothing of Qiskit.
+In: an `Executable`, the data of its slots, one row per state. Out: states ``(rows, 2**num_qubits)``, outcomes of shots.
+It knows nothing of Qiskit.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 import qsim_ozaki._native as _native
 from qsim_ozaki.engines import available_threads
 from qsim_ozaki.ir import OpList, Save
-from qsim_ozaki.runtime.bytecode import Code, Segment
+from qsim_ozaki.runtime.bytecode import Executable, Segment
 from qsim_ozaki.runtime.sampling import Drawn, seed_words
 
 MAX_STACK_QUBITS: int = _native.STACK_TILE  # one state stays in a second-level cache
@@ -30,7 +30,7 @@ States = NDArray[np.complex128]  # (rows, 2**num_qubits)
 Reads: TypeAlias = tuple[tuple[int, int], ...]
 
 
-def is_stackable(code: Code) -> bool:
+def is_stackable(code: Executable) -> bool:
     """Whether ``code`` is operators on few qubits, then measurements or the final state: no collapse, no branch."""
     *before, last = code.items or (Segment(0, OpList()),)
     plain = isinstance(last, Save) and (last.what, last.form, last.conditional) == PLAIN_SAVE
@@ -41,12 +41,12 @@ def is_stackable(code: Code) -> bool:
     return not any(segment.ops.native.large_matrices(MAX_MATRIX_TARGETS + 1) for segment in code.segments)
 
 
-def is_unplanned(code: Code) -> bool:
+def is_unplanned(code: Executable) -> bool:
     """Whether ``code`` without slots is run as a stack: it can be, and ends in measurements; a plan would cost more."""
     return bool(code.reads) and updates(code) <= MAX_UNPLANNED_UPDATES and is_stackable(code)
 
 
-def updates(code: Code) -> int:
+def updates(code: Executable) -> int:
     """Amplitudes times operators of stackable ``code``."""
     return code.num_ops << code.num_qubits
 

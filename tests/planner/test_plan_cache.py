@@ -11,7 +11,7 @@ from support.random_ops import random_op
 from qsim_ozaki import OzakiBackend
 from qsim_ozaki.engines.cpu.engine import CpuEngine
 from qsim_ozaki.ir import Kind, Op, OpList
-from qsim_ozaki.planner import PlanOptions, plan_pattern
+from qsim_ozaki.planner import PlanOptions
 from qsim_ozaki.planner import cache as plan_cache
 from qsim_ozaki.planner.cache import MAX_PLANS, PlanCache
 from qsim_ozaki.runtime import executor, preview
@@ -127,8 +127,8 @@ def test_a_circuit_that_runs_again_is_planned_once_and_runs_as_shown(monkeypatch
         ran.append(step)
         run_step(engine, state, step)
 
-    decide = plan_pattern.decide
-    monkeypatch.setattr(plan_pattern, "decide", counted)
+    decide = plan_cache.decide
+    monkeypatch.setattr(plan_cache, "decide", counted)
     monkeypatch.setattr(preview, "PLANS", PlanCache())
     monkeypatch.setattr(executor, "PLANS", preview.PLANS)
     monkeypatch.setattr(CpuEngine, "run_step", noted)

@@ -18,8 +18,8 @@ from qsim_ozaki.lowering import lower
 from qsim_ozaki.planner import PlanOptions, plan, zero_start
 from qsim_ozaki.planner.arithmetic import Asked
 from qsim_ozaki.planner.footprint import Footprint
-from qsim_ozaki.planner.late_qubits import LateQubits
 from qsim_ozaki.planner.passes import Passes, PassRules, TileSearch
+from qsim_ozaki.planner.zero_start import LateQubits
 
 CYCLE = np.eye(4, dtype=complex)[[0, 2, 3, 1]]
 

@@ -23,8 +23,9 @@ from qsim_ozaki.engines.cuda.tile.items import lower, phases_of
 from qsim_ozaki.engines.cuda.tile.layout import Tile
 from qsim_ozaki.estimation.evaluator import make_evaluator
 from qsim_ozaki.ir import EMPTY, DenseBlock, Kind, Op, OpList, Prepare, TilePass
-from qsim_ozaki.planner import PlanOptions, plan, plan_pattern
-from qsim_ozaki.planner.plan_pattern import Patterns
+from qsim_ozaki.planner import PlanOptions, plan
+from qsim_ozaki.planner import cache as plan_cache
+from qsim_ozaki.planner.cache import Patterns
 
 EVERY = 1 << 30
 FROM_ZERO = PlanOptions(from_zero=True)
@@ -135,8 +136,8 @@ def test_passes_know_that_they_are_of_a_further_row():
 def test_what_usual_angles_differ_in_is_no_structure(rng, monkeypatch, name, device):
     """One plan is chosen, each pass is searched once, and a kernel has one source, whatever quadrants angles are in."""
     rows, patterns, decided, searched, sources = Rows(CIRCUITS[name]()), Patterns(), [], [], set()
-    decide, search = plan_pattern.decide, cuda_search._search
-    monkeypatch.setattr(plan_pattern, "decide", lambda task: decided.append(task) or decide(task))
+    decide, search = plan_cache.decide, cuda_search._search
+    monkeypatch.setattr(plan_cache, "decide", lambda task: decided.append(task) or decide(task))
     monkeypatch.setattr(cuda_search, "_search", lambda *asked: searched.append(asked) or search(*asked))
     monkeypatch.setattr(cuda_search, "SEARCHES", LruCache(1 << 24, 4096))
     for number, values in enumerate(rng.uniform(-7, 7, (6, rows.count))):
@@ -153,8 +154,8 @@ def test_what_usual_angles_differ_in_is_no_structure(rng, monkeypatch, name, dev
 
 
 def test_large_matrices_are_planned_each_time(rng, monkeypatch):
-    decided, decide = [], plan_pattern.decide
-    monkeypatch.setattr(plan_pattern, "decide", lambda task: decided.append(task) or decide(task))
+    decided, decide = [], plan_cache.decide
+    monkeypatch.setattr(plan_cache, "decide", lambda task: decided.append(task) or decide(task))
     patterns, ops = Patterns(), [random_op(rng, 8, max_targets=6) for _ in range(12)]
     for _ in range(2):
         made = patterns.plan(ops, 8, H200, PlanOptions(arithmetic="emulated"), tuple(range(8)))

@@ -14,7 +14,7 @@ from qsim_ozaki.bench.record import OURS
 from qsim_ozaki.circuits import build
 from qsim_ozaki.ir import Device
 from qsim_ozaki.planner import plan_options
-from qsim_ozaki.provider import prepare
+from qsim_ozaki.provider import prepare_circuit
 from qsim_ozaki.runtime import plan_program
 
 ROOT = Path(__file__).parents[2]
@@ -28,7 +28,7 @@ def recorded(name):
 
 def planned(family, num_qubits, device, seed=7, **options):
     used = OzakiBackend(**options).merged_options({})
-    return plan_program(prepare(build(family, num_qubits, seed), used).code, device, plan_options(used))
+    return plan_program(prepare_circuit(build(family, num_qubits, seed), used).code, device, plan_options(used))
 
 
 def table(heading):

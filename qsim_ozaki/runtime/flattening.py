@@ -1,6 +1,6 @@
 """A program's body as a flat list of segments, boundaries and jumps, with the measurements that can wait for the end.
 
-In: a `Program`. Out: `Code`. It runs nothing and knows neither device nor state.
+In: a `Program`. Out: `Executable`. It runs nothing and knows neither device nor state.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from qsim_ozaki.ir import (
     qubits_of,
     walk,
 )
-from qsim_ozaki.runtime.bytecode import Code, CodeItem, Jump, Segment, Writer
+from qsim_ozaki.runtime.bytecode import Assembler, CodeItem, Executable, Jump, Segment
 
 
-def link(program: Program) -> Code:
+def flatten(program: Program) -> Executable:
     """Flattens ``program``.
 
     A measurement waits for the end, so that all shots come from one state, if nothing later can tell: no later operator
@@ -51,14 +51,14 @@ def link(program: Program) -> Code:
     if not measures and not any(isinstance(item, Save) for item in walk(body)):
         body += (Save("statevector", "statevector", program.output_qubits),)
     body, reads = _defer(_without_unseen(body))
-    writer = Writer(restorable=tuple(range(program.num_qubits)))
+    writer = Assembler(restorable=tuple(range(program.num_qubits)))
     writer.write(body)
     writer.flush()
     items = tuple(writer.items)
-    return Code(program, items, reads, frozenset(_fresh_initializations(items, program.num_qubits)), measures)
+    return Executable(program, items, reads, frozenset(_fresh_initializations(items, program.num_qubits)), measures)
 
 
-def _plain_code(program: Program) -> Code | None:
+def _plain_code(program: Program) -> Executable | None:
     """The code of a program that is operators and then one measurement, as most are; None for any other."""
     if len(program.body) != 2:
         return None
@@ -67,14 +67,14 @@ def _plain_code(program: Program) -> Code | None:
         return None
     last = dict(zip(measure.clbits, measure.qubits, strict=True))  # of a bit that is written twice
     reads = tuple([(qubit, bit) for bit, qubit in last.items()])
-    return Code(program, (Segment(0, ops),), reads, frozenset(), measures=True)
+    return Executable(program, (Segment(0, ops),), reads, frozenset(), measures=True)
 
 
-def check_saves(code: Code, shots: int | None) -> None:
+def check_saves(code: Executable, shots: int | None) -> None:
     """Refuses a state that is saved after a collapse where more than one shot would each leave another state.
 
     Args:
-        code: linked.
+        code: flattened.
         shots: None stands for all that could be.
 
     Raises:

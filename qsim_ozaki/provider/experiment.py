@@ -1,0 +1,73 @@
+"""One circuit's part of a Qiskit `Result`: its data, header and metadata.
+
+In: a prepared circuit, its execution. Out: an `ExperimentResult`. It may not run anything.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from qiskit.quantum_info import DensityMatrix, Statevector
+from qiskit.result.models import ExperimentResult, ExperimentResultData
+
+from qsim_ozaki.ir import state_bytes
+from qsim_ozaki.provider.prepare import Prepared
+from qsim_ozaki.provider.result import DrawnData
+from qsim_ozaki.runtime import Drawn, Execution, Request
+
+STATE_CLASSES = {"statevector": Statevector, "density_matrix": DensityMatrix}
+
+
+def experiment(prepared: Prepared, execution: Execution, asked: Request, engine: str) -> ExperimentResult:
+    """One circuit's part of a `Result`."""
+    tally, code = execution.tally, prepared.code
+    metadata = {
+        "engine": engine,
+        "device": asked.device.name,
+        "precision": asked.plan_options.precision,
+        "steps": dict(tally.steps),
+        "passes": tally.passes,
+        "predicted_seconds": tally.predicted_seconds,
+        "measured_seconds": execution.measured_seconds,
+        "memory_bytes": state_bytes(code.num_qubits, asked.plan_options.precision),
+        "active_qubits": code.program.num_qubits,
+        "idle_qubits": code.program.circuit_qubits - code.program.num_qubits,
+        "sampling": execution.sampling,
+        "histories": tally.histories,
+        "neglected_probability": execution.neglected,
+    }
+    if tally.emulated:
+        metadata["emulated"] = {
+            "blocks": len(tally.emulated),
+            "num_moduli": max(step.num_moduli for step in tally.emulated),
+            "error_bound": max(step.error_bound for step in tally.emulated),
+            "largest_residual": tally.checks.residual,
+            "columns_redone": tally.checks.redone,
+        }
+    saved = {label: _presented(result.what, result.data) for label, result in execution.saved.items()}
+    if isinstance(execution.counts, Drawn):
+        data = DrawnData(execution.counts, saved)
+    else:
+        data = ExperimentResultData(counts=execution.counts, memory=execution.memory, **saved)
+    return ExperimentResult(
+        1 if asked.shots is None else asked.shots,  # probabilities are the counts of one shot, in parts
+        True,
+        data,
+        status="DONE",
+        seed=asked.seed,
+        header=prepared.header,
+        metadata=metadata,
+        time_taken=execution.measured_seconds,
+    )
+
+
+def _presented(what: str, data: Any) -> Any:
+    """Saved states as Qiskit's objects of the same memory; in single precision an array, for Qiskit would double it."""
+    if isinstance(data, dict):
+        return {key: _presented(what, value) for key, value in data.items()}
+    if isinstance(data, list):
+        return [_presented(what, value) for value in data]
+    if isinstance(data, np.ndarray) and data.dtype == np.complex128 and what in STATE_CLASSES:
+        return STATE_CLASSES[what](data)
+    return data
