@@ -190,7 +190,7 @@ def test_recorded_times_are_shown_without_a_run(capsys, tmp_path, monkeypatch):
         ("{}", "is not what qsim-ozaki bench --json writes: KeyError"),
         ("[1]", "is not what qsim-ozaki bench --json writes: TypeError"),
         ("x", "is not what qsim-ozaki bench --json writes: JSONDecodeError"),
-        ('{"schema": 7}', "schema 7, not 1"),
+        ('{"schema": 7}', "schema 7, not 2"),
         (None, "No such file"),
     ],
 )
