@@ -282,6 +282,7 @@ UNUSUAL_ARGUMENTS = {
     "cli_bench": "the same",
 }  # files whose functions may take more than 7
 
+MODULES = RULES.keys() | {"circuits", "kernels", "_native"}
 PACKAGE = sorted((ROOT / "qsim_ozaki").glob("*.py"))
 CIRCUITS = sorted((ROOT / "circuits").glob("*.py"))
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
@@ -303,11 +304,7 @@ def imported(path):
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{name_of(path)}:{node.lineno} imports relatively"
             for alias in node.names:
-                is_module = node.module == "qsim_ozaki" and alias.name in RULES.keys() | {
-                    "circuits",
-                    "kernels",
-                    "_native",
-                }
+                is_module = node.module == "qsim_ozaki" and alias.name in MODULES
                 names.add(f"{node.module}.{alias.name}" if is_module else node.module)
     return {name for name in names if name.partition(".")[0] not in sys.stdlib_module_names}
 
