@@ -1,4 +1,4 @@
-// common/volatile_access.cuh -- global loads and stores that the compiler leaves in place: loaded ahead, values would take registers.
+// common/volatile_access.cuh -- global loads and stores that the compiler leaves in place, so that no value waits in a register.
 // Source     PTX ISA, ld.global and st.global; volatile, so neither moved nor merged
 #pragma once
 #include "common/common.cuh"

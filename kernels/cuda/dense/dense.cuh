@@ -1,4 +1,4 @@
-// dense/dense.cuh -- products of matrix fragments with amplitudes in shared memory, by FP64 tensor cores: what all dense kernels share.
+// dense/dense.cuh -- products of matrix fragments with amplitudes in shared memory, by FP64 tensor cores; for all dense kernels.
 // Macros     QSIM_K qubits of the matrix; QSIM_PRODUCTS real products of a complex one, 3 or 4
 // Layout     groups of 2^k rows x 8 columns; their lowest qubits fill 128-byte rows of shared memory, swizzled so that a quarter
 //            warp (complex64: half a warp) reads from distinct banks, whichever qubits are targets

@@ -1,4 +1,4 @@
-// experiments/hadamard_tf32.cu -- H on up to 7 qubits by one product with a 128 x 128 matrix of signs, in place, by TF32 tensor cores (complex64).
+// experiments/hadamard_tf32.cu -- H on up to 7 qubits by one product with a matrix of signs, by TF32 tensor cores (complex64), in place.
 // Arrays     state float2[2^n] in/out; places uint64: (offset in the state, float2 in the tile) of 256 threads, then of kIterations
 //            iterations, as cuda_hadamard.py makes them
 // Launch     256 threads a tile of 128 rows x kColumns columns, any grid (grid-stride over tiles); kSharedBytes of dynamic shared memory

@@ -1,4 +1,4 @@
-// ozaki/crt.cuh -- from residues of sums to entries of the product, by CRT in two words of FP64: the pipe that INT8 products leave idle.
+// ozaki/crt.cuh -- from residues of sums to entries of the product, by CRT in two words of FP64, whose units INT8 products leave idle.
 // Exactness  the high words' sums are exact (moduli.split_weight); one rounding when the fraction is scaled
 // Source     arXiv:2504.08009, section 3
 #pragma once

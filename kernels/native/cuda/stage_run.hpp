@@ -1,4 +1,4 @@
-// cuda/stage_run.hpp -- one stage applied to the operators that are left: which of them act, and at what energy. For stage_search.cpp.
+// cuda/stage_run.hpp -- one stage applied to the operators that are left: which of them act, and at what energy.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// cuda/stage_search.cpp -- beam search: a state is a list of items left to do, a step is a stage; states are ranked by energy and progress.
+// cuda/stage_search.cpp -- beam search over stages: a state is a list of items left to do, ranked by energy and progress.
 #include "cuda/stage_search.hpp"
 
 #include <algorithm>

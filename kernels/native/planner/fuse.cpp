@@ -1,4 +1,4 @@
-// planner/fuse.cpp -- fusion. Compiled without contraction: sums that cancel must cancel, so that what a circuit undoes leaves nothing.
+// planner/fuse.cpp -- fusion. Compiled without contraction: sums that cancel must cancel, so that undone gates leave nothing.
 //
 // One-qubit gates are held back per qubit until an operator that does not commute with them arrives.
 #include "planner/fuse.hpp"

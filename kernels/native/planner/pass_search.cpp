@@ -1,4 +1,4 @@
-// planner/pass_search.cpp -- beams of passes: tiles grown from windows of neighbours, or climbed from random ones by exchanging qubits.
+// planner/pass_search.cpp -- beams of passes: tiles grown from windows of neighbours, or improved by exchanging qubits.
 //
 // Two kinds of circuits want two kinds of tiles. Where gates join neighbours, windows of them are best, and what matters is which
 // windows follow each other: a wide beam. Where gates join any qubits, a good tile has to be searched for: it is climbed to, by

@@ -1,4 +1,4 @@
-// planner/zero_start.hpp -- operators from |0...0> on, ordered by the qubits that they change: a state in which some are |0> still is small.
+// planner/zero_start.hpp -- operators after |0...0>, ordered by the qubits that they change, so that a growing state stays small.
 #pragma once
 
 #include <utility>
