@@ -15,7 +15,7 @@ ansatz = efficient_su2(2, reps=1)
 start = np.random.default_rng(7).uniform(-0.1, 0.1, ansatz.num_parameters)
 
 calls = []
-found = minimize(
+optimum = minimize(
     lambda angles: expectation_gradient(ansatz, hamiltonian, angles),
     start,
     jac=True,
@@ -23,7 +23,7 @@ found = minimize(
     callback=calls.append,
 )
 exact = np.linalg.eigvalsh(hamiltonian.to_matrix())[0]
-print(f"energy {found.fun:.9f}, exact {exact:.9f}, {len(calls)} steps, {found.nfev} gradients")
+print(f"energy {optimum.fun:.9f}, exact {exact:.9f}, {len(calls)} steps, {optimum.nfev} gradients")
 
-sampled = EstimatorV2(seed=7).run([(ansatz, hamiltonian, found.x)], precision=0.01).result()[0].data
+sampled = EstimatorV2(seed=7).run([(ansatz, hamiltonian, optimum.x)], precision=0.01).result()[0].data
 print(f"as a device would measure it: {sampled.evs:.4f} +- {sampled.stds:.4f}")
