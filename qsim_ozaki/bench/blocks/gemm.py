@@ -113,7 +113,7 @@ def measure_gemm(options: GemmOptions, progress: Callable[[Experiment], None] = 
     """
     check(options)
     engine = make_engine(options.engine, options.threads)
-    found = begin("A matrix on k qubits of a state", "gemm", options, engine)
+    experiment = begin("A matrix on k qubits of a state", "gemm", options, engine)
     vector = random_vector(options.num_qubits, options.seed)
     for size in options.sizes:
         rng = np.random.default_rng(options.seed + size)
@@ -122,9 +122,9 @@ def measure_gemm(options: GemmOptions, progress: Callable[[Experiment], None] = 
         lines = block.trial().run(variants(block, options.only), options.repeats)
         if options.others:
             lines += others(replace(options, sizes=(size,), engine=str(engine.name)))
-        found = replace(found, lines=(*found.lines, *lines))
-        progress(found)
-    return found
+        experiment = replace(experiment, lines=(*experiment.lines, *lines))
+        progress(experiment)
+    return experiment
 
 
 def counts(size: int) -> tuple[int, int]:
@@ -172,9 +172,9 @@ def others(options: GemmOptions) -> list[Line]:
         changes = {"CUBLAS_EMULATE_DOUBLE_PRECISION": "1", "CUBLAS_EMULATION_STRATEGY": "eager"}
         lines += _of_another_process(replace(options, only=("library",)), changes, "(cuBLAS' own emulation)")
     if options.engine == "cpu" and "emulated" in options.only and "QSIM_OZAKI_ISA" not in os.environ:
-        asked = replace(options, only=("emulated",))
+        emulated = replace(options, only=("emulated",))
         for name in SETS[SETS.index(_native.ozaki_isa()) + 1 :]:
-            lines += _of_another_process(asked, {"QSIM_OZAKI_ISA": TOLD[name]})
+            lines += _of_another_process(emulated, {"QSIM_OZAKI_ISA": TOLD[name]})
     return lines
 
 
@@ -192,7 +192,7 @@ def _of_another_process(options: GemmOptions, changes: Mapping[str, str], suffix
 
 
 def answer(words: str) -> None:
-    """What another process asked, given as the JSON of its options, is measured and printed as JSON."""
+    """Measures the options that another process sent as JSON, and prints the experiment as JSON."""
     fields: dict[str, Any] = json.loads(words)
     fields |= {"sizes": tuple(fields["sizes"]), "only": tuple(fields["only"]), "others": False}
     print(json.dumps(measure_gemm(GemmOptions(**fields)).as_json()))

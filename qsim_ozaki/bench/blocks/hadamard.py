@@ -133,11 +133,11 @@ def measure_hadamard(options: GemmOptions, progress: Callable[[Experiment], None
                 "or more --qubits."
             )
     engine = make_engine(options.engine, options.threads)
-    found = begin("H on m qubits of a state", "hadamard", options, engine)
+    experiment = begin("H on m qubits of a state", "hadamard", options, engine)
     vector = random_vector(options.num_qubits, options.seed)
     for size in options.sizes:
-        here = HadamardMap(BlockMap(engine, np.eye(1, dtype=complex), tuple(range(size)), vector))
-        lines = here.trial().run(here.variants(), options.repeats) + here.left_out()
-        found = replace(found, lines=(*found.lines, *lines))
-        progress(found)
-    return found
+        transform = HadamardMap(BlockMap(engine, np.eye(1, dtype=complex), tuple(range(size)), vector))
+        lines = transform.trial().run(transform.variants(), options.repeats) + transform.left_out()
+        experiment = replace(experiment, lines=(*experiment.lines, *lines))
+        progress(experiment)
+    return experiment

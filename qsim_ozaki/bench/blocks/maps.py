@@ -86,7 +86,7 @@ class BlockMap:
         return deposit(rows, self.targets)[:, None] | deposit(numbers, free)[None, :]
 
     def trial(self) -> Trial:
-        """What variants are compared by: exact images of the checked columns."""
+        """Exact images of the checked columns, with which variants are compared."""
         before = self.vector[self.index(self.numbers)].astype(np.clongdouble)
         exact = self.matrix.astype(np.clongdouble) @ before
         return Trial(len(self.targets), self.numbers, exact, np.linalg.norm(before, axis=0), timer(self.engine))

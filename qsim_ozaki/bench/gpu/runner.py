@@ -47,7 +47,7 @@ RESERVED_BYTES = 3 << 29  # for random numbers and comparing, at most
 
 @dataclass(frozen=True, slots=True)
 class CudaBenchOptions:
-    """What to time.
+    """Options of the benchmark on a GPU.
 
     Attributes:
         families: of `qsim_ozaki.circuits`, and `BLOCKS`.
@@ -67,7 +67,7 @@ class CudaBenchOptions:
 
 
 def groups(options: CudaBenchOptions) -> list[Group]:
-    """What comes in which order, the most important first.
+    """The groups of rows in their order, the most important first.
 
     That is the first width and the blocks in the first precision, the first width in the others, the other widths in
     the first precision, and the rest.
@@ -101,7 +101,7 @@ class CudaBench:
         self.timer = RowTimer(self.engine, self.library, options.repeats, options.seed)
 
     def report(self) -> Report:
-        """What is known before the first row."""
+        """The report before the first row."""
         runtime, options = self.cupy.cuda.runtime, self.options
         versions = {OURS: version("qsim-ozaki"), "cupy": self.cupy.__version__, "numpy": np.__version__}
         versions |= {"driver": str(runtime.driverGetVersion()), "runtime": str(runtime.runtimeGetVersion())}
@@ -234,7 +234,7 @@ class CudaBench:
 
 
 def failure(error: Exception) -> str:
-    """What went wrong, as a note."""
+    """The error as a note."""
     return f"{FAILED}: {type(error).__name__}: {error}"[:300]
 
 

@@ -40,7 +40,7 @@ MATRIX = {1: 270.0, 2: 574.0, 3: 1182.0, 4: 2398.0, 5: 4830.0}  # by qubits
 PHASE_OF_ROTATION = 80.0  # a rotation's usual share of tables and exchanges
 STAGE_ENERGIES = {
     "double": _native.StageEnergies(EXCHANGE, BLOCK, TABLE, OUTER, SHARED),
-    # Here instructions count, 38 each: of a block three products of TF32, and what splits amplitudes for them.
+    # In single precision instructions count, 38 each: of a block three products of TF32, and the splitting for them.
     "single": _native.StageEnergies(EXCHANGE, 600.0, 150.0, OUTER, SHARED),
 }
 

@@ -1,4 +1,4 @@
-"""Cores as tables and turns, and the phases of a pass, against plain NumPy."""
+"""Cores as tables and turns, and the stages of a pass, against plain NumPy."""
 
 import numpy as np
 import pytest
@@ -43,7 +43,7 @@ CORES = {
 
 
 def applied(state, work, num_qubits):
-    """The state after one statement of a phase, with the factor and the phase it leaves out put back."""
+    """The state after one statement of a stage, with the factor and the phase it leaves out put back."""
     number = np.arange(1 << num_qubits)
     if isinstance(work, Table):
         for (a, b), values in work.factors:
@@ -102,7 +102,7 @@ def test_matrices_that_are_not_unitary_and_conditions_stay(rng):
 
 
 def random_ops(rng, num_qubits, count):
-    """Operators of every kind that a phase can do."""
+    """Operators of every kind that a stage can do."""
     for _ in range(count):
         a, b, c = (int(q) for q in rng.permutation(num_qubits)[:3])
         yield [
@@ -117,19 +117,19 @@ def random_ops(rng, num_qubits, count):
         ][int(rng.integers(8))]
 
 
-def done(state, phase, num_qubits, tile):
-    """The state after a phase; its items act on its registers and its pair only, in a tile of the lowest qubits."""
+def done(state, stage, num_qubits, tile):
+    """The state after a stage; its items act on its registers and its pair only, in a tile of the lowest qubits."""
     number = np.arange(1 << num_qubits)
-    for work in phase.work:
+    for work in stage.work:
         if isinstance(work, PhaseTerms):
             for key, angle in work.terms.items():
                 state = np.where(number & key == key, state * phases_of([angle])[0], state)
             continue
         qubits = work.qubits
-        assert set(qubits) <= set(phase.pair if isinstance(work, PairBlock) else phase.registers)
+        assert set(qubits) <= set(stage.pair if isinstance(work, PairBlock) else stage.registers)
         if isinstance(work, PairBlock):
             selecting = members(work.selecting)
-            assert not set(selecting) & set(range(tile)) - set(phase.registers)
+            assert not set(selecting) & set(range(tile)) - set(stage.registers)
             for value, matrix in enumerate(work.all_matrices(selecting)):
                 state = apply_op(state, Op(Kind.UNITARY, qubits, matrix, tuple(selecting), value))
             continue
@@ -146,29 +146,29 @@ def done(state, phase, num_qubits, tile):
 
 @pytest.mark.parametrize("style", [Style(), Style(straight=True), Style(straight=True, pairs=True)], ids=str)
 @pytest.mark.parametrize("seed", range(4))
-def test_phases_do_what_their_items_do(rng, style, seed):
+def test_stages_do_what_their_items_do(rng, style, seed):
     tile = int(rng.integers(7, 11))
     n = tile + int(rng.integers(3))
     ops = [op for op in random_ops(rng, n, (0, 5, 60, 200)[seed]) if max(op.mixed_qubits, default=0) < tile]
     frame = TileFrame(tuple(range(tile)), 4, 3, ((0, tile - 1),) * (seed % 2))
-    phases = schedule(lower(ops, 4), frame, style)
-    assert all(len(phase.registers) == 4 and not set(phase.registers) & set(phase.pair) for phase in phases)
-    assert not any(phase.pair for phase in phases) or style.pairs
-    assert not set(phases[-1].registers) & {q for q in range(tile) if frame.lines(stored=True) >> q & 1}
+    stages = schedule(lower(ops, 4), frame, style)
+    assert all(len(stage.registers) == 4 and not set(stage.registers) & set(stage.pair) for stage in stages)
+    assert not any(stage.pair for stage in stages) or style.pairs
+    assert not set(stages[-1].registers) & {q for q in range(tile) if frame.lines(stored=True) >> q & 1}
     got = wanted = random_state(rng, n)
-    for phase in phases:
-        got = done(got, phase, n, tile)
+    for stage in stages:
+        got = done(got, stage, n, tile)
     for op in ops:
         wanted = apply_op(wanted, op)
     assert np.linalg.norm(got - wanted) <= tolerance(len(ops) + 1, "double")
 
 
 def test_more_pairs_than_fit_registers_go_to_neighbouring_threads(rng):
-    """Three dense matrices on six qubits: two in registers, one on a pair, in one phase."""
+    """Three dense matrices on six qubits: two in registers, one on a pair, in one stage."""
     ops = [Op(Kind.UNITARY, pair, random_unitary(rng, 4)) for pair in ((3, 5), (4, 8), (7, 9))]
-    (phase,) = schedule(lower(ops, 4), TileFrame(tuple(range(10)), 4, 3), Style(straight=True, pairs=True))
-    assert len(phase.work) == 3
-    assert sum(isinstance(work, PairBlock) for work in phase.work) == 1
+    (stage,) = schedule(lower(ops, 4), TileFrame(tuple(range(10)), 4, 3), Style(straight=True, pairs=True))
+    assert len(stage.work) == 3
+    assert sum(isinstance(work, PairBlock) for work in stage.work) == 1
 
 
 def test_neighbours_choose_the_matrix_of_a_block(rng):
@@ -179,11 +179,11 @@ def test_neighbours_choose_the_matrix_of_a_block(rng):
         ops += [Op(Kind.UNITARY, (q,), random_unitary(rng, 2)) for q in reached]
         links = [(a, a + 1) for a in qubits[layer % 2 : -1 : 2] if {a, a + 1} <= set(reached)]
         ops += [Op(Kind.DIAGONAL, link, np.array([1, 1, 1, -1], complex)) for link in links]
-    (phase,) = schedule(lower(ops, 4), TileFrame(tuple(range(10)), 4, 3), Style(straight=True, pairs=True))
-    blocks = [work for work in phase.work if isinstance(work, PairBlock)]
+    (stage,) = schedule(lower(ops, 4), TileFrame(tuple(range(10)), 4, 3), Style(straight=True, pairs=True))
+    blocks = [work for work in stage.work if isinstance(work, PairBlock)]
     assert [(block.qubits, members(block.selecting)) for block in blocks] == [((5, 6), [4, 7])]
     state = random_state(rng, 10)
     wanted = state
     for op in ops:
         wanted = apply_op(wanted, op)
-    assert np.linalg.norm(done(state, phase, 10, 10) - wanted) <= tolerance(len(ops), "double")
+    assert np.linalg.norm(done(state, stage, 10, 10) - wanted) <= tolerance(len(ops), "double")

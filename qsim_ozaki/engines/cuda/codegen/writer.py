@@ -156,7 +156,7 @@ class SourceWriter:
         self.lines.append(line)
 
     def _say_sink(self, products: int, text: Callable[[complex], str], line: str) -> None:
-        """A line that can multiply all amplitudes by a factor, as ``text`` spells it then."""
+        """A line that can multiply all amplitudes by a factor, as ``text`` writes it then."""
         self.sinks.append(Sink(len(self.lines), products, text))
         self._say(line)
 

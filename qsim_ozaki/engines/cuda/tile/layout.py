@@ -34,7 +34,7 @@ class Tile:
         qubits: ascending.
         zero_qubits: qubits outside that are |0>.
         swaps: pairs of ``qubits`` that change places at the store.
-        fresh_qubits: those of ``qubits`` that are |0>: memory is not read where one of them is 1.
+        fresh_qubits: those of ``qubits`` that are |0>: amplitudes where one of them is 1 are 0, whatever memory holds.
     """
 
     qubits: tuple[int, ...]
