@@ -75,7 +75,7 @@ PARTS = {
     "profile": (60, "benchmarks/gpu/pass_variants.py {data}/variants.pkl {out} 1 random_20"),
 }
 TOGETHER = ("tests", "kernels", "memcheck", "racecheck", "random")  # nothing is timed in them
-CALIBRATE = "from qsim_ozaki import cuda; print(cuda.create().device())"  # while the GPU is not shared
+CALIBRATE = "from qsim_ozaki.engines import select; print(select('cuda').device())"  # while the GPU is not shared
 SECTIONS = ("SpeedOfLight", "WarpStateStats", "Occupancy", "ComputeWorkloadAnalysis", "MemoryWorkloadAnalysis")
 TOOLS = {
     "memcheck": ("compute-sanitizer", "--tool", "memcheck", "--error-exitcode", "9"),

@@ -26,7 +26,7 @@ from support.reference import apply_ops, tolerance, zero_state
 from support.verify import verify
 
 from qsim_ozaki.ir import Branch, Initialize, Kind, Measure, Op, Program, Reset, Save, bits_equal
-from qsim_ozaki.lowering import build_target
+from qsim_ozaki.provider.target import build_target
 
 # Qiskit's matrix of a PauliEvolutionGate warns of its own sparse format
 pytestmark = pytest.mark.filterwarnings("ignore::scipy.sparse.SparseEfficiencyWarning")

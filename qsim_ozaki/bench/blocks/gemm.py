@@ -180,7 +180,7 @@ def others(options: GemmOptions) -> list[Line]:
 
 def _of_another_process(options: GemmOptions, changes: Mapping[str, str], suffix: str = "") -> list[Line]:
     """The lines of ``options`` measured with these environment variables, marked by ``suffix``; why not, where not."""
-    program = "import sys; from qsim_ozaki.bench_gemm import answer; answer(sys.argv[1])"
+    program = "import sys; from qsim_ozaki.bench.blocks.gemm import answer; answer(sys.argv[1])"
     command = [sys.executable, "-P", "-c", program, json.dumps(asdict(options))]
     done = subprocess.run(
         command, env=environment(**changes), capture_output=True, text=True, timeout=CHILD_SECONDS, check=False
