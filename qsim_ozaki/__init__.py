@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from qsim_ozaki import lazy
 
 if TYPE_CHECKING:
     from qsim_ozaki.estimation import expectation_gradient as expectation_gradient
@@ -49,8 +50,7 @@ _PUBLIC = {
     ),
     "provider": ("EstimatorV2", "OzakiBackend", "SamplerV2", "plot_counts", "to_jsonable"),
 }
-_HOMES = {name: module for module, names in _PUBLIC.items() for name in names}
-__all__ = list(_HOMES)
+__all__ = [name for names in _PUBLIC.values() for name in names]
 
 # In a checkout that is not installed, kernels/ and circuits/ lie beside the package, not in it.
 _package = Path(__file__).parent
@@ -58,12 +58,5 @@ if not (_package / "kernels").is_dir():
     __path__.append(str(_package.parent))
 
 
-def __getattr__(name: str) -> Any:
-    """The public names, imported when first used: ``import qsim_ozaki`` loads neither Qiskit nor an engine."""
-    if name in _HOMES:
-        return getattr(import_module(f"qsim_ozaki.{_HOMES[name]}"), name)
-    raise AttributeError(f"module 'qsim_ozaki' has no attribute {name!r}. Public names are {', '.join(__all__)}.")
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+# ``import qsim_ozaki`` loads neither Qiskit nor an engine.
+__getattr__, __dir__ = lazy.attach(__name__, _PUBLIC)
