@@ -1,4 +1,7 @@
-"""qsim_ozaki: a quantum state-vector simulator for Qiskit."""
+"""qsim_ozaki: a quantum state-vector simulator for Qiskit.
+
+This module offers the public names of the package. It may not import Qiskit or an engine before a name needs it.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,7 @@ if TYPE_CHECKING:
     from qsim_ozaki.provider import plot_counts as plot_counts
     from qsim_ozaki.provider import to_jsonable as to_jsonable
 
-# module: its public names
+# subpackage: the public names that it holds
 _PUBLIC = {
     "estimation": ("expectation_gradient",),
     "lowering": (
@@ -49,19 +52,19 @@ _PUBLIC = {
     ),
     "provider": ("EstimatorV2", "OzakiBackend", "SamplerV2", "plot_counts", "to_jsonable"),
 }
-_HOMES = {name: module for module, names in _PUBLIC.items() for name in names}
-__all__ = list(_HOMES)
+_MODULE_OF = {name: module for module, names in _PUBLIC.items() for name in names}
+__all__ = list(_MODULE_OF)
 
-# In a checkout that is not installed, kernels/ and circuits/ lie beside the package, not in it.
+# In a checkout that is not installed, kernels/ and circuits/ lie beside the package, not inside it.
 _package = Path(__file__).parent
 if not (_package / "kernels").is_dir():
     __path__.append(str(_package.parent))
 
 
 def __getattr__(name: str) -> Any:
-    """The public names, imported when first used: ``import qsim_ozaki`` loads neither Qiskit nor an engine."""
-    if name in _HOMES:
-        return getattr(import_module(f"qsim_ozaki.{_HOMES[name]}"), name)
+    """Imports a public name when it is first used: ``import qsim_ozaki`` loads neither Qiskit nor an engine."""
+    if name in _MODULE_OF:
+        return getattr(import_module(f"qsim_ozaki.{_MODULE_OF[name]}"), name)
     raise AttributeError(f"module 'qsim_ozaki' has no attribute {name!r}. Public names are {', '.join(__all__)}.")
 
 
