@@ -1,4 +1,7 @@
-"""qsim_ozaki: a quantum state-vector simulator for Qiskit."""
+"""qsim_ozaki: a quantum state-vector simulator for Qiskit.
+
+This module offers the public names of the package. It may not import Qiskit or an engine before a name needs it.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,7 @@ if TYPE_CHECKING:
     from qsim_ozaki.provider import plot_counts as plot_counts
     from qsim_ozaki.provider import to_jsonable as to_jsonable
 
-# module: its public names
+# subpackage: the public names that it holds
 _PUBLIC = {
     "estimation": ("expectation_gradient",),
     "lowering": (
@@ -52,7 +55,7 @@ _PUBLIC = {
 }
 __all__ = [name for names in _PUBLIC.values() for name in names]
 
-# In a checkout that is not installed, kernels/ and circuits/ lie beside the package, not in it.
+# In a checkout that is not installed, kernels/ and circuits/ lie beside the package, not inside it.
 _package = Path(__file__).parent
 if not (_package / "kernels").is_dir():
     __path__.append(str(_package.parent))

@@ -1,6 +1,6 @@
-"""Caches: the values used last, in memory; measured records and other data, in files.
+"""Caches: recently used values in memory; measured records and other data in files.
 
-In: keys, values and their sizes; bytes and paths. Out: the values. It computes none of them.
+In: keys, values and their sizes; bytes and paths. Out: the values. It may not compute a value itself.
 """
 
 from __future__ import annotations
@@ -18,15 +18,16 @@ Value = TypeVar("Value")
 
 
 def _entry_bytes(entry: tuple[object, int]) -> int:
+    """Returns the bytes of a pair (value, bytes)."""
     return entry[1]
 
 
 class LruCache(Generic[Value]):
-    """Values by key, for any thread; the least recently used are dropped first.
+    """A cache that drops the least recently used values first; any thread may use it.
 
     Args:
-        max_bytes: of all entries together.
-        max_entries: their number.
+        max_bytes: limit for the bytes of all entries together.
+        max_entries: limit for the number of entries.
     """
 
     def __init__(self, max_bytes: int, max_entries: int) -> None:
@@ -37,22 +38,22 @@ class LruCache(Generic[Value]):
 
     @property
     def num_bytes(self) -> int:
-        """Bytes of all entries, as their callers gave them."""
+        """The bytes of all entries, as the callers of `add` stated them."""
         return int(self._entries.currsize)
 
     def get(self, key: Hashable) -> Value | None:
-        """The value under ``key``, which becomes the most recently used one."""
+        """Returns the value under ``key``, which becomes the most recently used one, or None."""
         with self._lock:
             entry = self._entries.get(key)
         return None if entry is None else entry[0]
 
     def add(self, key: Hashable, value: Value, num_bytes: int) -> Value:
-        """Stores ``value``, unless another thread stored one under ``key`` before; returns the stored one.
+        """Stores ``value``, unless another thread stored one under ``key`` before; returns the stored value.
 
         Args:
-            key: all that the value depends on.
-            value: may be shared by all threads.
-            num_bytes: of key and value; an entry larger than the whole cache is returned, but not stored.
+            key: everything on which the value depends.
+            value: a value that all threads may share.
+            num_bytes: bytes of key and value; a value larger than the whole cache is returned, but not stored.
         """
         with self._lock:
             entry = self._entries.get(key)
@@ -70,9 +71,9 @@ class LruCache(Generic[Value]):
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """Writes ``data`` so that a reader sees the old file or the whole new one.
+    """Writes ``data`` so that a reader sees either the old file or the whole new one.
 
-    A folder that cannot be written is no error: what is cached there is computed again by the next process.
+    A folder that cannot be written is no error: the next process computes the cached data again.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -84,23 +85,25 @@ def write_atomically(path: Path, data: bytes) -> None:
 
 
 class DeviceRecords:
-    """Measured records of devices by name: in this process, and in a JSON file of the user's cache folder.
+    """Measured records of devices by name, held in this process and in a JSON file of the user's cache folder.
 
     Args:
-        file_name: inside that folder.
+        file_name: name of the file inside that folder.
     """
 
     def __init__(self, file_name: str) -> None:
         self.file_name = file_name
-        self._records: dict[str, dict[str, Any]] = {}  # a home that cannot be written costs one measurement a process
+        # Where the home folder cannot be written, this spares a process a second measurement.
+        self._records: dict[str, dict[str, Any]] = {}
 
     def record(self, name: str, fields: Set[str], measure: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-        """The record of the device called ``name``, measured where there is none yet.
+        """Returns the record of the device called ``name``, and measures it if there is none yet.
 
         Args:
-            name: of the device and of all else that the record depends on.
-            fields: of the record; one that lacks some, or has others, is of another version and measured again.
-            measure: makes the record.
+            name: names the device and everything else on which the record depends.
+            fields: names of the record's fields. A stored record with other fields comes from another version and is
+                measured again.
+            measure: measures the device and returns its record.
         """
         if name not in self._records:
             from platformdirs import user_cache_path

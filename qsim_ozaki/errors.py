@@ -1,6 +1,6 @@
 """The exceptions of the package.
 
-In: nothing. Out: exception classes. Every message says what was asked, what the limit is and the way out.
+In: messages. Out: exception classes. Every message states the request, the limit and the way out.
 """
 
 
@@ -9,15 +9,15 @@ class QsimError(Exception):
 
 
 class LoweringError(QsimError):
-    """A circuit cannot be translated; the message names gate, qubits, circuit and remedy."""
+    """A circuit cannot be translated; the message names the gate, the qubits, the circuit and a remedy."""
 
 
 class MixedStateError(LoweringError):
-    """A circuit that was to have one final state measures, resets or branches before its end."""
+    """A circuit that must have one final state measures, resets or branches before its end."""
 
 
 class CapacityError(QsimError, MemoryError):
-    """A state does not fit; the message gives needed bytes, available bytes and what would fit."""
+    """A state does not fit; the message gives the needed bytes, the available bytes and the widest state that fits."""
 
 
 class OptionError(QsimError, AttributeError, ValueError):
@@ -25,11 +25,11 @@ class OptionError(QsimError, AttributeError, ValueError):
 
 
 class ProgramError(QsimError, ArithmeticError):
-    """A circuit's classical part cannot go on: a loop without end, a value that is not there or out of range."""
+    """The classical part of a circuit cannot go on: a loop has no end, or a value is missing or out of range."""
 
 
 class EngineError(QsimError, RuntimeError):
-    """An engine is not available or failed; the message carries the reason and the way out."""
+    """An engine is not available or failed; the message states the reason and the way out."""
 
 
 class CancelledError(QsimError):

@@ -48,7 +48,7 @@ from qsim_ozaki.engines.cuda.tuning import FINISHED
 from qsim_ozaki.ir import DenseBlock, Kind, Op
 from qsim_ozaki.ir import Path as Arithmetic
 from qsim_ozaki.ozaki import moduli
-from qsim_ozaki.planner import arithmetic, cost, cost_dense
+from qsim_ozaki.planner import PlanOptions, arithmetic, cost, cost_dense
 
 SECONDS = {
     "compile": 60,
@@ -269,7 +269,8 @@ def choices(engine, state, op, device):
     if not emulates:
         yield {"accuracy": "any", "chosen": "native", "loss": 0.0, **times}
     for name, count in counts.items():
-        chosen = arithmetic.dense_block(native, 2.0**n, n, arithmetic.Asked("double", "auto", ACCURACIES[name]), device)
+        options = PlanOptions("double", "auto", ACCURACIES[name])
+        chosen = arithmetic.dense_block(native, 2.0**n, n, options, device)
         # the planner leaves smaller matrices to tile passes
         taken = chosen.num_moduli if k >= arithmetic.NATIVE_BLOCK_QUBITS else 0
         emulated = cost_dense.predict_emulated(op, count, 2.0**n, n, "double", device)

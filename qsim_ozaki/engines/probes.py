@@ -1,6 +1,6 @@
-"""The operators, matrices and states by which hardware is measured: like those of circuits.
+"""Operators, matrices and states for measurements of hardware; they resemble those of circuits.
 
-In: qubits of a tile, numbers of operators, sizes, seeds. Out: operators, arrays. It measures nothing.
+In: qubits of a tile, numbers of operators, sizes, seeds. Out: operators and arrays. It may not measure anything.
 """
 
 from __future__ import annotations
@@ -12,22 +12,23 @@ import numpy as np
 
 from qsim_ozaki.ir import ComplexArray, Kind, Op
 
-NOTHING = (Op(Kind.DIAGONAL, (), np.ones(1, complex)),)  # a pass that only reads and writes
+NOTHING = (Op(Kind.DIAGONAL, (), np.ones(1, complex)),)  # a pass with these operators only reads and writes
 CZ = np.array([1, 1, 1, -1], complex)
-PART_QUBITS = 24  # amplitudes made or compared at a time: a gibibyte with all intermediate results
+PART_QUBITS = 24  # 2**24 amplitudes are made or compared at a time: a gibibyte with all intermediate results
 
 
 def rotations(qubits: Sequence[int], count: int) -> tuple[Op, ...]:
-    """``count`` layers of real rotations."""
+    """Returns ``count`` layers of a real rotation on every one of ``qubits``."""
     matrix = np.array([[np.cos(0.7), -np.sin(0.7)], [np.sin(0.7), np.cos(0.7)]], complex)
     return tuple(Op(Kind.UNITARY, (q,), matrix) for _ in range(count) for q in qubits)
 
 
 def mixing_layers(qubits: Sequence[int], count: int) -> tuple[Op, ...]:
-    """``count`` layers as of random circuits, of Trotter steps and of quantum volume, in turn.
+    """Returns ``count`` rounds of three layers, as in random circuits, Trotter steps and quantum volume.
 
-    A random unitary on every qubit and CZ between neighbours; a rotation on every qubit and phases between all
-    neighbours; matrices that keep the parity on random pairs after a rotation on every qubit.
+    The first layer has a random unitary on every qubit and CZ between neighbours. The second has a rotation on every
+    qubit and phases between all neighbours. The third has a rotation on every qubit, then parity-preserving gates on
+    random pairs.
     """
     rng, ops = np.random.default_rng(4), []
     for layer in range(count):
@@ -38,12 +39,12 @@ def mixing_layers(qubits: Sequence[int], count: int) -> tuple[Op, ...]:
         ops += [Op(Kind.DIAGONAL, tuple(qubits[b : b + 2]), np.exp(1j * angle)) for b, angle in enumerate(angles)]
         ops += rotations(qubits, 1)
         pairs = rng.permutation(np.asarray(qubits)).reshape(-1, 2).tolist()
-        ops += [Op(Kind.UNITARY, (a, b), _core(rng)) for a, b in pairs]
+        ops += [Op(Kind.UNITARY, (a, b), _parity_preserving(rng)) for a, b in pairs]
     return tuple(ops)
 
 
 def fourier(num_targets: int) -> ComplexArray:
-    """The matrix of the Fourier transform: unitary, without a zero, quickly made."""
+    """Returns the matrix of the Fourier transform: it is unitary, has no zero and takes little time to make."""
     size = 1 << num_targets
     index = np.arange(size)
     roots = np.exp(2j * np.pi / size * index) * size**-0.5
@@ -51,24 +52,24 @@ def fourier(num_targets: int) -> ComplexArray:
 
 
 def random_unitary(rng: np.random.Generator, size: int) -> ComplexArray:
-    """A random unitary matrix."""
+    """Returns a random unitary matrix ``(size, size)``."""
     return np.asarray(np.linalg.qr(rng.normal(size=(size, size)) + 1j * rng.normal(size=(size, size)))[0], complex)
 
 
 def haar(size: int, seed: int) -> ComplexArray:
-    """A Haar-random matrix."""
+    """Returns a Haar-random unitary matrix ``(size, size)``."""
     rng = np.random.default_rng(seed)
     q, r = np.linalg.qr(rng.normal(size=(size, size)) + 1j * rng.normal(size=(size, size)))
     return np.ascontiguousarray(q * (np.diag(r) / np.abs(np.diag(r))))
 
 
 def fill(cupy: Any, amps: Any, seed: int | None = None) -> None:
-    """Random amplitudes of about norm 1, made on the device.
+    """Fills ``amps`` with random amplitudes of norm about 1, on the device.
 
     Args:
-        cupy: the module of ``amps``.
-        amps: ``(2**n,)``, complex, on the device.
-        seed: the same one gives the same amplitudes; None leaves the device's generator where it is.
+        cupy: the CuPy module that made ``amps``.
+        amps: complex ``(2**n,)`` array on the device.
+        seed: equal seeds give equal amplitudes; None continues the device's generator.
     """
     real = np.float32 if amps.dtype == np.complex64 else np.float64
     part = min(int(amps.size), 1 << PART_QUBITS)
@@ -80,8 +81,8 @@ def fill(cupy: Any, amps: Any, seed: int | None = None) -> None:
         amps[first : first + part] = values.view(amps.dtype)
 
 
-def _core(rng: np.random.Generator) -> ComplexArray:
-    """A random unitary on two qubits that keeps their parity, as `pairs.split_pairs` makes them."""
+def _parity_preserving(rng: np.random.Generator) -> ComplexArray:
+    """Returns a random two-qubit unitary that preserves parity, like those of `planner.kak.split_two_qubit_gates`."""
     matrix = np.zeros((4, 4), complex)
     matrix[::3, ::3], matrix[1:3, 1:3] = random_unitary(rng, 2), random_unitary(rng, 2)
     return matrix

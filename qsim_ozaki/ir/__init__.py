@@ -1,6 +1,6 @@
-"""Operators, programs, steps and device records: plain data that the stages hand to each other.
+"""The data that the stages exchange: operators, programs, steps of a plan, observables and device records.
 
-It knows no Qiskit object and no state.
+This subpackage may not use Qiskit, own a state or choose anything: its classes describe work and never do it.
 """
 
 from qsim_ozaki.ir.device import (
@@ -35,7 +35,7 @@ from qsim_ozaki.ir.expressions import (
     uint,
 )
 from qsim_ozaki.ir.op_list import KIND_NUMBERS, KIND_OF_NUMBER, OpList, mask_of
-from qsim_ozaki.ir.ops import CORE, EMPTY, HADAMARD_MATRIX, ComplexArray, IndexArray, Kind, Op
+from qsim_ozaki.ir.ops import EMPTY, HADAMARD_MATRIX, PARITY_PRESERVING, ComplexArray, IndexArray, Kind, Op
 from qsim_ozaki.ir.pauli import (
     TURNS_TO_Z,
     Basis,
@@ -82,7 +82,6 @@ from qsim_ozaki.ir.work import tile_work
 
 __all__ = [
     "BOOL",
-    "CORE",
     "DURATION",
     "EMPTY",
     "FLOAT",
@@ -91,6 +90,7 @@ __all__ = [
     "KIND_OF_NUMBER",
     "ORDERLESS",
     "PAGE_BYTES",
+    "PARITY_PRESERVING",
     "STRETCH",
     "TURNS_TO_Z",
     "Abilities",

@@ -1,6 +1,6 @@
 """Exact lengths of time: sums of multiples of units whose ratio is unknown.
 
-In: numbers and units. Out: immutable lengths, and their order if it is certain. It may not see a circuit.
+In: numbers and units. Out: immutable lengths, and their order where it is certain. It may not see a circuit.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ STRETCH = "stretch "  # prefix of a stretch's unit; a stretch is at least 0 long
 
 @dataclass(frozen=True, slots=True)
 class Length:
-    """A sum of multiples of units: ``"s"``, ``"dt"`` and stretches, whose ratios are unknown.
+    """A sum of multiples of the units ``"s"``, ``"dt"`` and stretches; the ratios of these units are unknown.
 
     Attributes:
-        parts: (unit, multiple) sorted by unit; no multiple is 0.
+        parts: pairs (unit, multiple) sorted by unit; no multiple is 0.
     """
 
     parts: tuple[tuple[str, Fraction], ...] = ()
 
     @staticmethod
     def of(value: float, unit: str) -> Length:
-        """Returns ``value`` times ``unit``, exactly; decimal units of time become multiples of a second.
+        """Returns ``value`` times ``unit`` exactly; the decimal units of time become multiples of a second.
 
         Raises:
             ProgramError: ``value`` is not finite.
@@ -93,6 +93,11 @@ class Length:
 
 
 def _exact(value: float | Fraction) -> Fraction:
+    """Returns ``value`` as a fraction.
+
+    Raises:
+        ProgramError: ``value`` is not finite.
+    """
     try:
         return Fraction(value)
     except (OverflowError, ValueError):

@@ -1,6 +1,6 @@
 """Classical expressions: a tree of frozen dataclasses over bits, variables and constants.
 
-In: nothing but numbers. Out: the tree, and the bits it reads. It knows no values of bits and no circuit.
+In: numbers. Out: the tree, and the bits that it reads. It may not know the values of bits, or a circuit.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Value: TypeAlias = bool | int | float | Length
 
 
 class Sort(Enum):
-    """The sort of a value: a Python bool, an int of some width, a float, a `Length`."""
+    """The sort of a value: a Python bool, an int of some width, a float or a `Length`."""
 
     BOOL = auto()
     UINT = auto()
@@ -26,14 +26,14 @@ class Sort(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """A sort of values; ``width`` is the bits of a UINT."""
+    """The type of a value: its sort, and for a UINT the number of bits in ``width``."""
 
     sort: Sort
     width: int = 0
 
     @property
     def mask(self) -> int:
-        """The largest value of a UINT."""
+        """The largest value of a UINT, which has a 1 in all of its bits."""
         return (1 << self.width) - 1
 
 
@@ -43,13 +43,13 @@ DURATION = Type(Sort.DURATION)
 
 
 def uint(width: int) -> Type:
-    """The type of integers of ``width`` bits."""
+    """Returns the type of unsigned integers of ``width`` bits."""
     return Type(Sort.UINT, width)
 
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """A value, which fits its type."""
+    """A value that fits its type."""
 
     value: Value
     type: Type
@@ -57,7 +57,7 @@ class Constant:
 
 @dataclass(frozen=True, slots=True)
 class Bits:
-    """Classical bits: one as a BOOL, or a register as a UINT whose bit j is ``clbits[j]``."""
+    """Classical bits: one bit as a BOOL, or a register as a UINT whose bit j is ``clbits[j]``."""
 
     clbits: tuple[int, ...]
     type: Type
@@ -65,7 +65,7 @@ class Bits:
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """The variable in ``slot`` of the memory; ``name`` is for messages."""
+    """The variable in slot ``slot`` of the memory; only messages show its ``name``."""
 
     slot: int
     type: Type
@@ -74,7 +74,7 @@ class Variable:
 
 @dataclass(frozen=True, slots=True)
 class Cast:
-    """``operand`` as another type: UINTs keep their low bits, FLOATs lose their fraction, BOOL is "not 0"."""
+    """``operand`` as another type: a UINT keeps its low bits, a FLOAT loses its fraction, BOOL means "not 0"."""
 
     operand: Expression
     type: Type
@@ -82,7 +82,7 @@ class Cast:
 
 @dataclass(frozen=True, slots=True)
 class Unary:
-    """``bit_not``, ``logic_not`` or ``negate`` of one operand."""
+    """An operation on one operand: ``bit_not``, ``logic_not`` or ``negate``."""
 
     op: str
     operand: Expression
@@ -91,9 +91,9 @@ class Unary:
 
 @dataclass(frozen=True, slots=True)
 class Binary:
-    """An operation of two operands: a key of `classical_values.OPERATIONS`, ``logic_and`` or ``logic_or``.
+    """An operation on two operands: a key of `classical_values.OPERATIONS`, ``logic_and`` or ``logic_or``.
 
-    The last two evaluate ``right`` only where ``left`` leaves the result open.
+    ``logic_and`` and ``logic_or`` evaluate ``right`` only where ``left`` leaves the result open.
     """
 
     op: str
@@ -112,17 +112,17 @@ class Index:
 
 
 Expression: TypeAlias = Constant | Bits | Variable | Cast | Unary | Binary | Index
-Target: TypeAlias = Bits | Variable | Index  # what can be assigned to
+Target: TypeAlias = Bits | Variable | Index  # an assignment may change these
 
 
 def bits_equal(clbits: tuple[int, ...], value: int) -> Expression:
-    """Whether the bits ``clbits``, bit 0 first, read ``value``."""
+    """Returns the expression that is true where the bits ``clbits``, bit 0 first, read ``value``."""
     type_ = uint(max(len(clbits), value.bit_length()))
     return Binary("equal", Bits(clbits, type_), Constant(value, type_), BOOL)
 
 
 def nodes(expression: Expression) -> Iterator[Expression]:
-    """``expression`` and everything in it."""
+    """Yields ``expression``, then every expression inside it."""
     yield expression
     for name in ("operand", "left", "right", "target", "index"):
         if hasattr(expression, name):
@@ -130,12 +130,12 @@ def nodes(expression: Expression) -> Iterator[Expression]:
 
 
 def bits_in(expression: Expression) -> set[int]:
-    """The classical bits that ``expression`` reads."""
+    """Returns the classical bits that ``expression`` reads."""
     return {bit for node in nodes(expression) if isinstance(node, Bits) for bit in node.clbits}
 
 
 def bits_assigned(target: Target) -> set[int]:
-    """The classical bits that an assignment to ``target`` may change."""
+    """Returns the classical bits that an assignment to ``target`` may change."""
     while isinstance(target, Index):
         target = target.target  # type: ignore[assignment]
     return set(target.clbits) if isinstance(target, Bits) else set()

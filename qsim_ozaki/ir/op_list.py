@@ -1,6 +1,7 @@
-"""Operators in order as columns, so that thousands of them cost no Python object each.
+"""A list of operators in columns, so that thousands of operators need no Python objects.
 
-In: `Op`s, or rows of a gate table. Out: a sequence of `Op`s, each made when it is looked at. It rewrites nothing.
+In: `Op`s, or rows of a gate table. Out: a sequence of `Op`s; it makes an `Op` when somebody reads it. It may not
+rewrite operators.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ KIND_OF_NUMBER = tuple(KIND_NUMBERS)
 
 
 class OpList(Sequence[Op]):
-    """Operators in order.
+    """Operators in order. Nobody changes a finished list, so lists may be shared.
 
     Args:
-        native: the columns, in the C++ extension; they are this list's own from here on.
+        native: the columns in the C++ extension; this list owns them from now on. None makes an empty list.
     """
 
     __slots__ = ("native",)
@@ -32,7 +33,7 @@ class OpList(Sequence[Op]):
 
     @classmethod
     def of(cls, ops: Iterable[Op]) -> OpList:
-        """``ops`` as a list: itself where it is one, for nobody changes a list that is made."""
+        """Returns ``ops`` as an `OpList`; an `OpList` is returned as it is."""
         if isinstance(ops, OpList):
             return ops
         out = cls()
@@ -41,35 +42,41 @@ class OpList(Sequence[Op]):
         return out
 
     def append(self, op: Op) -> None:
-        """Adds ``op`` at the end, while the list is being made."""
+        """Adds ``op`` at the end; only the code that fills a new list may call this."""
         data = np.ascontiguousarray(op.data, complex).reshape(-1)
         self.native.append(KIND_NUMBERS[op.kind], op.targets, op.controls, op.ctrl_state, data, op.permutation, op.name)
 
     def append_unitary(self, matrix: NDArray[np.complex128], targets: tuple[int, ...], name: str) -> bool:
-        """Adds a matrix at the end by its structure; returns False, and adds nothing, where it is not unitary.
+        """Adds a matrix at the end as an operator of the strongest structure that the matrix has.
 
         Args:
-            matrix: ``(2**k, 2**k)``, copied.
-            targets: its k qubits.
-            name: for plans and messages.
+            matrix: ``(2**k, 2**k)``; it is copied.
+            targets: the k qubits of the matrix; ``targets[0]`` is bit 0 of its index.
+            name: the name in plans and messages.
+
+        Returns:
+            Whether the matrix is unitary. A matrix that is not unitary is not added.
         """
         return bool(self.native.append_unitary(matrix, targets, name))
 
     def extend(self, ops: OpList) -> None:
-        """Adds ``ops`` at the end, while the list is being made."""
+        """Adds ``ops`` at the end; only the code that fills a new list may call this."""
         self.native.extend(ops.native)
 
     def content(self, most_bytes: int) -> bytes | None:
-        """All operators as bytes, the same for equal lists alone; None where they are more than ``most_bytes``."""
-        found: bytes | None = self.native.content(most_bytes)
-        return found
+        """Returns all operators as bytes, or None where that takes more than ``most_bytes`` bytes.
+
+        Two lists have the same bytes only if they are equal.
+        """
+        content: bytes | None = self.native.content(most_bytes)
+        return content
 
     def changed_qubits(self) -> set[int]:
-        """Qubits whose value some operator changes."""
+        """Returns the qubits whose value some operator changes."""
         return set(self.native.touched_qubits(False))
 
     def used_qubits(self) -> set[int]:
-        """Qubits of all operators."""
+        """Returns the qubits of all operators, controls included."""
         return set(self.native.touched_qubits(True))
 
     def __len__(self) -> int:
@@ -98,7 +105,7 @@ class OpList(Sequence[Op]):
 
 
 def mask_of(qubits: Iterable[int]) -> int:
-    """The basis state in which exactly ``qubits`` are 1."""
+    """Returns the basis state in which exactly ``qubits`` are 1."""
     mask = 0
     for q in qubits:
         mask |= 1 << q

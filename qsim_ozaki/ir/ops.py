@@ -1,7 +1,7 @@
-"""Operators: which structure their data has, on which qubits.
+"""Operators: the structure of their data, and the qubits they act on.
 
-In: nothing of Qiskit, only tuples and NumPy arrays. Out: frozen dataclasses that every later stage reads.
-It may not touch a state and may not choose anything.
+In: tuples and NumPy arrays. Out: frozen dataclasses that every later stage reads. It may not use Qiskit, touch a state
+or choose anything.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ IndexArray: TypeAlias = NDArray[np.int64]
 
 
 class Kind(Enum):
-    """The strongest structure that is true of an operator; it says which kernel serves it."""
+    """The strongest structure that an operator has; it selects the kernel that applies the operator."""
 
     DIAGONAL = auto()  # data: (2**k,) factors; k = 0 is a global phase
-    PERMUTATION = auto()  # data: permutation[j] is where amplitude j goes, phases[j] its factor
+    PERMUTATION = auto()  # data: amplitude j goes to permutation[j] and is multiplied by phases[j]
     HADAMARD = auto()  # no data: H on each target
     UNITARY = auto()  # data: (2**k, 2**k) row-major matrix
 
@@ -31,14 +31,14 @@ class Op:
     """One operator on a few qubits: ``data`` on ``targets`` where the ``controls`` read ``ctrl_state``.
 
     Attributes:
-        kind: which structure ``data`` has.
+        kind: the structure of ``data``.
         targets: k distinct qubits; ``targets[0]`` is bit 0 of the matrix index.
         data: complex128; UNITARY ``(2**k, 2**k)``, DIAGONAL ``(2**k,)``, PERMUTATION ``(2**k,)`` phases,
             HADAMARD empty.
         controls: distinct qubits, none of them a target.
         ctrl_state: bit b is the value at which ``controls[b]`` is satisfied.
         permutation: int64 ``(2**k,)``, PERMUTATION only: amplitude j goes to ``permutation[j]``, times ``data[j]``.
-        name: the gate's name, for plans and messages only.
+        name: the gate's name, which only plans and messages show.
     """
 
     kind: Kind
@@ -51,16 +51,16 @@ class Op:
 
     @property
     def qubits(self) -> tuple[int, ...]:
-        """Targets, then controls."""
+        """The targets, then the controls."""
         return self.targets + self.controls
 
     @property
     def mixed_qubits(self) -> tuple[int, ...]:
-        """Qubits whose value the operator changes: a tile must contain them (none for a diagonal)."""
+        """The qubits whose value the operator changes (none for a diagonal): a tile must contain them."""
         return () if self.kind is Kind.DIAGONAL else self.targets
 
     def matrix(self) -> ComplexArray:
-        """The ``(2**k, 2**k)`` matrix on the targets alone, controls not included."""
+        """Returns the ``(2**k, 2**k)`` matrix on the targets, without the controls."""
         size = 1 << len(self.targets)
         if self.kind is Kind.UNITARY:
             return self.data
@@ -77,7 +77,8 @@ class Op:
 
 
 HADAMARD_MATRIX: ComplexArray = np.array([[1, 1], [1, -1]], complex) / np.sqrt(2)
-CORE = "core"  # name of a two-qubit unitary whose matrix has two 2x2 blocks, on {00, 11} and on {01, 10}
+# Name of a two-qubit unitary that preserves parity: its matrix has two 2x2 blocks, on {00, 11} and on {01, 10}.
+PARITY_PRESERVING = "core"
 EMPTY: ComplexArray = np.empty(0, complex)
 for _constant in (HADAMARD_MATRIX, EMPTY):
     _constant.setflags(write=False)

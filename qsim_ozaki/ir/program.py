@@ -1,7 +1,7 @@
 """Programs: operators with the measurements, resets, saves and control flow between them.
 
-In: operators and classical expressions, nothing of Qiskit. Out: frozen dataclasses that later stages read.
-It may not touch a state and may not choose anything.
+In: operators and classical expressions. Out: frozen dataclasses that later stages read. It may not use Qiskit, touch a
+state or choose anything.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from qsim_ozaki.ir.ops import ComplexArray, Op
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """Projective measurement of ``qubits[i]`` into ``clbits[i]``, in that order (a later write to a bit wins)."""
+    """A projective measurement of ``qubits[i]`` into ``clbits[i]`` in that order; the last write to a bit wins."""
 
     qubits: tuple[int, ...]
     clbits: tuple[int, ...]
@@ -24,14 +24,14 @@ class Measure:
 
 @dataclass(frozen=True, slots=True)
 class Reset:
-    """Each of ``qubits`` is measured, the outcome forgotten, and set to 0."""
+    """Measures every one of ``qubits``, forgets the outcome and sets the qubit to 0."""
 
     qubits: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Initialize:
-    """``qubits`` are reset, then hold ``vector`` (complex128 ``(2**k,)``, unit norm, ``qubits[0]`` is bit 0)."""
+    """Resets ``qubits`` and gives them ``vector`` (complex128 ``(2**k,)``, unit norm, ``qubits[0]`` is bit 0)."""
 
     qubits: tuple[int, ...]
     vector: ComplexArray
@@ -39,14 +39,14 @@ class Initialize:
 
 @dataclass(frozen=True, slots=True)
 class Save:
-    """Something of the state so far is saved under ``label``.
+    """Saves a property of the current state under ``label``.
 
     Attributes:
-        what: a key of `saving.SAVED_KINDS`.
+        what: the property, a key of `saving.SAVED_KINDS`.
         label: key in the result.
-        qubits: index bit j is ``qubits[j]`` (-1: an idle qubit, always 0).
-        form: ``"single"``; ``"average"`` or ``"accum"`` (the sum) over shots; or ``"list"``, an entry per shot.
-        conditional: whether each value of the classical bits has an entry of its own.
+        qubits: index bit j is ``qubits[j]``; -1 stands for an idle qubit, which is always 0.
+        form: ``"single"``; ``"average"`` or ``"accum"`` (the sum) over the shots; or ``"list"``, one entry per shot.
+        conditional: whether there is a separate entry for each value of the classical bits.
         details: Pauli labels and real factors of an observable, masks of Pauli strings, or indices of amplitudes.
     """
 
@@ -58,12 +58,13 @@ class Save:
     details: tuple[Any, ...] = ()
 
 
-ORDERLESS = ("amplitudes", "amplitudes_squared", "expectation_value", "pauli_values")  # read wherever the qubits lie
+# These properties are read correctly in any order of the physical qubits.
+ORDERLESS = ("amplitudes", "amplitudes_squared", "expectation_value", "pauli_values")
 
 
 @dataclass(frozen=True, slots=True)
 class Assign:
-    """``target`` takes the value of ``value``."""
+    """Assigns the value of ``value`` to ``target``."""
 
     target: Target
     value: Expression
@@ -71,14 +72,14 @@ class Assign:
 
 @dataclass(frozen=True, slots=True)
 class Forget:
-    """The variables in ``slots`` have no value until the next assignment: their scope begins."""
+    """Begins the scope of the variables in ``slots``: they have no value until the next assignment."""
 
     slots: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """Runs ``then`` where ``condition`` holds, else ``otherwise``."""
+    """Runs ``then`` if ``condition`` holds, else ``otherwise``."""
 
     condition: Expression
     then: Body
@@ -87,7 +88,7 @@ class Branch:
 
 @dataclass(frozen=True, slots=True)
 class Switch:
-    """Runs the first of ``cases`` among whose values ``target`` is; None stands for any value."""
+    """Runs the body of the first of ``cases`` whose values contain ``target``; None stands for any value."""
 
     target: Expression
     cases: tuple[tuple[tuple[int, ...] | None, Body], ...]
@@ -95,7 +96,7 @@ class Switch:
 
 @dataclass(frozen=True, slots=True)
 class While:
-    """Runs ``body`` again and again as long as ``condition`` holds before it."""
+    """Runs ``body`` as long as ``condition``, checked before each round, holds."""
 
     condition: Expression
     body: Body
@@ -103,7 +104,7 @@ class While:
 
 @dataclass(frozen=True, slots=True)
 class Iterations:
-    """Runs ``bodies`` in order: a loop of known length, written out."""
+    """Runs ``bodies`` in order: an unrolled loop of known length."""
 
     bodies: tuple[Body, ...]
 
@@ -115,28 +116,29 @@ class Break:
 
 @dataclass(frozen=True, slots=True)
 class Continue:
-    """Goes on with the next round of the innermost `While` or `Iterations`."""
+    """Continues with the next round of the innermost `While` or `Iterations`."""
 
 
 Control: TypeAlias = Branch | Switch | While | Iterations
 Boundary: TypeAlias = Measure | Reset | Initialize | Save | Assign | Forget | Control | Break | Continue
-Instruction: TypeAlias = Op | Sequence[Op] | Boundary  # operators with nothing between them may stand together
+Instruction: TypeAlias = Op | Sequence[Op] | Boundary  # consecutive operators may share one sequence
 Body: TypeAlias = tuple[Instruction, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Program:
-    """A circuit with nothing of Qiskit left in it.
+    """A circuit without any Qiskit object.
 
     Attributes:
-        num_qubits: the qubits that some instruction touches, numbered densely from 0.
-        num_clbits: classical bits of the circuit, all of them.
+        num_qubits: number of qubits that some instruction touches; they are numbered from 0 without gaps.
+        num_clbits: number of all classical bits of the circuit.
         body: instructions in order.
         active: ``active[q]`` is the circuit's index of program qubit q; all other circuit qubits stay 0.
-        circuit_qubits: qubits of the circuit, idle ones included.
-        output_qubits: program qubit that holds the user's qubit i at the end (-1: idle): it undoes a layout.
+        circuit_qubits: number of qubits of the circuit, idle ones included.
+        output_qubits: ``output_qubits[i]`` is the program qubit that holds the user's qubit i at the end (-1: idle);
+            it undoes a layout.
         name: the circuit's name, for messages.
-        num_variables: slots of classical variables; none has a value at the start.
+        num_variables: number of slots for classical variables; none has a value at the start.
     """
 
     num_qubits: int
@@ -150,7 +152,7 @@ class Program:
 
 
 def walk(body: Iterable[Instruction]) -> Iterator[Instruction]:
-    """Every instruction of ``body``, those inside control flow included; operators that stand together stay so."""
+    """Yields every instruction of ``body`` and of the control flow in it; a sequence of operators stays one item."""
     for instruction in body:
         yield instruction
         for arm in arms(instruction):
@@ -158,7 +160,7 @@ def walk(body: Iterable[Instruction]) -> Iterator[Instruction]:
 
 
 def arms(instruction: Instruction) -> tuple[Body, ...]:
-    """The bodies inside ``instruction``."""
+    """Returns the bodies inside ``instruction``."""
     if isinstance(instruction, Branch):
         return instruction.then, instruction.otherwise
     if isinstance(instruction, Switch):
@@ -169,22 +171,22 @@ def arms(instruction: Instruction) -> tuple[Body, ...]:
 
 
 def qubits_of(instruction: Instruction) -> tuple[int, ...]:
-    """The qubits that ``instruction`` names itself, not those inside control flow."""
+    """Returns the qubits that ``instruction`` itself names, without those of the bodies inside it."""
     return instruction.qubits if isinstance(instruction, (Op, Measure, Reset, Initialize, Save)) else ()
 
 
 def bits_read(instruction: Instruction) -> set[int]:
-    """The classical bits on whose value ``instruction`` itself depends, not what is inside control flow."""
+    """Returns the classical bits on which ``instruction`` itself depends, without those of the bodies inside it."""
     if isinstance(instruction, Assign):
-        place = bits_in(instruction.target) if isinstance(instruction.target, Index) else set()
-        return bits_in(instruction.value) | place
+        target_bits = bits_in(instruction.target) if isinstance(instruction.target, Index) else set()
+        return bits_in(instruction.value) | target_bits
     if isinstance(instruction, (Branch, While)):
         return bits_in(instruction.condition)
     return bits_in(instruction.target) if isinstance(instruction, Switch) else set()
 
 
 def bits_written(instruction: Instruction) -> set[int]:
-    """The classical bits that ``instruction`` itself may change, not what is inside control flow."""
+    """Returns the classical bits that ``instruction`` itself may change, without those of the bodies inside it."""
     if isinstance(instruction, Measure):
         return set(instruction.clbits)
     return bits_assigned(instruction.target) if isinstance(instruction, Assign) else set()

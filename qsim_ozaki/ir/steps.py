@@ -1,4 +1,4 @@
-"""Steps of a plan: tile passes, dense blocks and the like, each with its prediction.
+"""The steps of a plan: tile passes, dense blocks and others, each with its prediction.
 
 In: the planner's decisions. Out: frozen dataclasses that an engine runs as they are. It may not choose anything.
 """
@@ -14,7 +14,7 @@ from qsim_ozaki.ir.ops import ComplexArray, Op
 
 
 class Path(Enum):
-    """Which arithmetic a dense block uses."""
+    """The arithmetic of a dense block: native floating point, or FP64 emulated by the Ozaki scheme."""
 
     NATIVE = "native"
     OZAKI = "ozaki"
@@ -22,7 +22,15 @@ class Path(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """The expected cost of a step on one device, and which of the device's limits bounds it."""
+    """The expected cost of a step on one device, and the limit of the device that bounds it.
+
+    Attributes:
+        seconds: time of the step.
+        bytes: bytes of memory traffic.
+        flops: additions and multiplications.
+        passes: memory traffic as a multiple of one read and one write of the whole state.
+        bound_by: the limit that takes the most time, such as ``"memory"`` or ``"arithmetic"``.
+    """
 
     seconds: float = 0.0
     bytes: float = 0.0
@@ -33,16 +41,19 @@ class Prediction:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TilePass:
-    """One read and one write of the state: every op applied inside tiles of ``2**len(qubits)`` amplitudes.
+    """One read and one write of the state, which apply every op inside tiles of ``2**len(qubits)`` amplitudes.
 
     Attributes:
-        qubits: ascending; every op's mixed qubits are among them.
-        ops: in order.
-        zero_qubits: qubits outside the tile that still are |0>: tiles where one of them reads 1 hold only zeros.
-        one_qubits: qubits outside the tile that still are |1>; an engine may leave out what holds only zeros.
-        swaps: pairs of ``qubits`` that change places at the store, which costs nothing there; no qubit twice.
-        fresh_qubits: qubits of the tile that are |0>: an engine need not read what holds only zeros.
-        row: it differs from an earlier plan's in numbers alone, as more may: it is likely to run once.
+        qubits: qubits of the tile, ascending; they contain the mixed qubits of every op.
+        ops: operators in order.
+        zero_qubits: qubits outside the tile that are still |0>: a tile where one of them reads 1 holds only zeros.
+        one_qubits: qubits outside the tile that are still |1>; an engine may skip tiles that hold only zeros.
+        prediction: expected cost of the pass.
+        reason: why the planner chose the pass, for the table of the plan.
+        swaps: pairs of ``qubits`` that exchange places at the store, where that costs nothing; no qubit occurs twice.
+        fresh_qubits: qubits of the tile that are |0>: an engine need not read amplitudes that are known to be 0.
+        row: the pass differs from a pass of an earlier plan only in its numbers, and further rows may differ in the
+            same way: the pass probably runs once.
     """
 
     qubits: tuple[int, ...]
@@ -58,7 +69,7 @@ class TilePass:
 
 @dataclass(frozen=True, slots=True)
 class HadamardPass:
-    """H on each of ``qubits`` by a fast Walsh-Hadamard transform, scaled by ``2**(-m/2)`` at the last store."""
+    """H on all m ``qubits`` by a fast Walsh-Hadamard transform, scaled by ``2**(-m/2)`` at the last store."""
 
     qubits: tuple[int, ...]
     prediction: Prediction = field(default_factory=Prediction)
@@ -67,15 +78,17 @@ class HadamardPass:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DenseBlock:
-    """One ``2**k`` x ``2**k`` matrix on arbitrary targets, by a matrix product.
+    """One ``2**k`` x ``2**k`` matrix on arbitrary targets, applied by a matrix product.
 
     Attributes:
-        op: its matrix, targets and controls.
-        path: which arithmetic.
-        num_moduli: of the emulated product.
+        op: the operator with the matrix, its targets and controls.
+        path: the arithmetic of the product.
+        num_moduli: number of moduli of the emulated product; 0 for a native one.
         zero_qubits: as in `TilePass`.
         one_qubits: as in `TilePass`.
-        error_bound: proved, of the emulated product: largest error of an entry over its column's norm.
+        prediction: expected cost of the block.
+        reason: why the planner chose the block and its path, for the table of the plan.
+        error_bound: proved bound of the emulated product: the largest error of an entry over its column's norm.
     """
 
     op: Op
@@ -90,7 +103,7 @@ class DenseBlock:
 
 @dataclass(frozen=True, slots=True)
 class Relabel:
-    """Qubits change names: what was on qubit q is on ``permutation[q]`` from here on. No data moves."""
+    """Renames qubits: from this step on, the content of qubit q is on ``permutation[q]``. No data moves."""
 
     permutation: tuple[int, ...]
     prediction: Prediction = field(default_factory=Prediction)
@@ -103,8 +116,10 @@ class Prepare:
 
     Attributes:
         factors: complex128 ``(num_qubits, 2)``.
-        alone: it is |0...0> but for a factor, and no step that follows reads amplitudes that are known to be 0: an
-            engine whose passes keep to their ``zero_qubits`` and ``fresh_qubits`` need write no other amplitude.
+        prediction: expected cost of the write.
+        reason: why the planner chose the state, for the table of the plan.
+        alone: the state is |0...0> up to a factor, and no later step reads amplitudes that are known to be 0. An
+            engine whose passes respect ``zero_qubits`` and ``fresh_qubits`` need write only this one amplitude.
     """
 
     factors: ComplexArray
@@ -115,7 +130,7 @@ class Prepare:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Stack:
-    """All of a small circuit: its operators as they come, on a state that stays in the cache, other rows beside it."""
+    """All operators of a small circuit in their order, on states that stay in the cache, one per row of parameters."""
 
     qubits: tuple[int, ...]
     ops: Sequence[Op]

@@ -1,6 +1,6 @@
-"""Bytes, seconds and widths as text, for plans and messages.
+"""Text for bytes, seconds and widths, in plans and messages.
 
-In: numbers. Out: text. It decides nothing.
+In: numbers. Out: text. It may not decide anything.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from qsim_ozaki.ir.device import max_qubits, state_bytes
 
 
 def format_bytes(count: float) -> str:
-    """Bytes with a binary unit, or as a power of two where there is none in use."""
+    """Returns bytes with a binary unit, or as a power of two from 2**70 on, where no common unit exists."""
     if count >= 1 << 70:
         return f"2^{math.log2(count):.0f} B"
     for unit in ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"):
@@ -22,12 +22,12 @@ def format_bytes(count: float) -> str:
 
 
 def short_bytes(count: float) -> str:
-    """Bytes as `format_bytes` writes them, without a decimal that is 0: 16 GiB."""
+    """Returns bytes as `format_bytes` does, but without a decimal that is 0: 16 GiB."""
     return format_bytes(count).replace(".0 ", " ")
 
 
 def too_wide(num_qubits: int, precision: str, device_name: str, memory_bytes: int) -> str:
-    """The message for a state that does not fit: the bytes it needs, the bytes there are, and the widest that fits."""
+    """Returns the message for a state that does not fit: bytes needed, bytes available, and the widest that fits."""
     most = {name: max_qubits(memory_bytes, name) for name in (precision, "single")}
     single = f", or precision='single' (up to {most['single']} qubits)" if precision == "double" else ""
     return (
@@ -37,7 +37,7 @@ def too_wide(num_qubits: int, precision: str, device_name: str, memory_bytes: in
 
 
 def format_seconds(seconds: float) -> str:
-    """Seconds with a fitting unit."""
+    """Returns seconds with a unit of fitting size."""
     for scale, unit in ((1, "s"), (1e-3, "ms"), (1e-6, "us")):
         if seconds >= scale:
             return f"{seconds / scale:.3g} {unit}"

@@ -1,6 +1,6 @@
-"""Work of operators per amplitude: floating-point operations, sweeps over a tile, gate updates.
+"""The work of operators per amplitude: floating-point operations, sweeps over a tile, gate updates.
 
-In: the operators of a tile pass. Out: a `Work`. It knows no device.
+In: the operators of a tile pass. Out: a `Work`. It may not know a device.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from qsim_ozaki.ir.ops import Op
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """Work of ops per amplitude, inside a tile.
+    """The work of a list of operators per amplitude, inside a tile.
 
     Attributes:
-        flops: additions and multiplications of all ops.
-        sweeps: sweeps over the tile of all ops.
-        phase_layers: sweeps that multiply by phases alone.
-        gate_updates: non-diagonal gates on one or two qubits, each by the share of the amplitudes that it changes; a
-            dense matrix on two qubits counts twice.
-        wide_matrices: matrices on three or more qubits.
-        wide_flops: additions and multiplications of these matrices.
+        flops: number of additions and multiplications.
+        sweeps: number of sweeps over the tile.
+        phase_layers: number of sweeps that only multiply by phases.
+        gate_updates: number of non-diagonal gates on one or two qubits, weighted by the share of the amplitudes that
+            the gate changes; a dense matrix on two qubits counts twice.
+        wide_matrices: number of matrices on three or more qubits.
+        wide_flops: number of additions and multiplications of these matrices.
     """
 
     flops: float
@@ -35,8 +35,8 @@ class Work:
 
 
 def tile_work(ops: Iterable[Op]) -> Work:
-    """The work of ``ops`` per amplitude, inside a tile.
+    """Returns the work of ``ops`` per amplitude, inside a tile.
 
-    Rotations go three to a sweep, diagonals all to one sweep per layer, a matrix costs 8 flops per entry of a row.
+    One sweep does three rotations or all diagonals of a layer; a matrix costs 8 flops per entry of a row.
     """
     return Work(*OpList.of(ops).native.work())

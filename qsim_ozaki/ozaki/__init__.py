@@ -1,6 +1,6 @@
-"""The exact arithmetic of emulated FP64 (Ozaki scheme II): moduli, residues' roots, error bounds.
+"""The exact arithmetic of emulated FP64 (Ozaki scheme II): moduli, CRT weights, proved error bounds, checks of columns.
 
-It knows no device and no state.
+This subpackage may not know a device or a state, and it never chooses between emulated and native arithmetic.
 """
 
 from qsim_ozaki.ozaki.moduli import MAX_MODULI, MAX_TARGETS, balanced, error_bound, num_moduli_for

@@ -1,12 +1,12 @@
-"""Emulated FP64: what an engine needs to multiply one matrix by INT8 products, and the check of every column.
+"""Emulated FP64: the constants with which an engine multiplies by one matrix in INT8 and checks every column.
 
-In: a matrix and a number of moduli. Out: arrays of constants, scales, check row and tolerance. It holds no state and
-never chooses the number of moduli.
+In: a matrix and a number of moduli. Out: arrays of constants, scales, check row and tolerance. It may not hold a state
+or choose the number of moduli.
 
-The scheme: scale -> residues -> INT8 products -> CRT -> unscale. A column of the result is written only if the sum of
-its entries with random weights agrees with the same combination of the matrix's rows, taken in FP64 from the input.
-A wrap shifts entries by multiples of one number, and a wrong residue by multiples of a part of it: with weights that
-are random reals such shifts do not cancel, as they may with signs.
+The scheme: scale -> residues -> INT8 products -> CRT -> unscale. An engine writes a column of the result only if the
+sum of its entries with random weights agrees with the same combination of the matrix's rows, which it computes in FP64
+from the input. A wrap shifts entries by multiples of one number, and a wrong residue shifts them by multiples of a part
+of that number. With random real weights such shifts do not cancel; with random signs they could.
 
 Source: arXiv:2504.08009 (Ozaki scheme II).
 """
@@ -26,20 +26,20 @@ from qsim_ozaki.ozaki import moduli
 
 ComplexArray: TypeAlias = NDArray[np.complex128]
 
-WEIGHT_SEED = 20  # any: the weights are random, and the same in every run
+WEIGHT_SEED = 20  # any seed serves; a fixed one gives the same weights in every run
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scheme:
-    """The constants of a number of moduli for matrices of one size.
+    """The constants of one number of moduli for matrices of one size.
 
     Attributes:
         matrix_bits: a; the scaled matrix times 2**a is rounded to integers.
-        column_bits: b; the same for a scaled column.
-        moduli: float64 ``(num_moduli, 7)``: m, 1/m, root of -1, then over the product of the moduli the CRT weights of
-            the real part (high, low) and of the imaginary part (high, low).
+        column_bits: b; a scaled column times 2**b is rounded to integers.
+        moduli: float64 ``(num_moduli, 7)``, one row per modulus m: m, 1/m, the root of -1, then the CRT weights, over
+            the product of the moduli, of the real part (high, low) and of the imaginary part (high, low).
         product: the product of the moduli times 2**-(a + b), as a sum of two float64.
-        tolerance: largest residual of a column's check, over its scale, that rounding explains.
+        tolerance: the largest residual of a column's check, over its scale, that rounding can cause.
     """
 
     matrix_bits: int
@@ -51,14 +51,14 @@ class Scheme:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Block:
-    """One matrix, ready for an engine.
+    """One matrix with all constants that an engine needs.
 
     Attributes:
-        scheme: its constants.
+        scheme: the constants of its number of moduli and its size.
         matrix: complex128 ``(2**k, 2**k)``.
-        exponent: the matrix times 2**-exponent has rows of norm 1 at most.
+        exponent: the rows of the matrix times 2**-exponent have a norm of at most 1.
         weights: float64 ``(2**k,)``, of magnitude 1/2 to 1.
-        check_row: complex128 ``(2**k,)``, weights times the scaled matrix.
+        check_row: complex128 ``(2**k,)``, the weights times the scaled matrix.
     """
 
     scheme: Scheme
@@ -70,7 +70,7 @@ class Block:
 
 @cache
 def scheme(num_moduli: int, num_targets: int) -> Scheme:
-    """The constants for ``num_moduli`` moduli and matrices on ``num_targets`` qubits."""
+    """Returns the constants for ``num_moduli`` moduli and matrices on ``num_targets`` qubits."""
     values = moduli.complex_moduli(num_moduli)
     a, b = moduli.operand_bits(num_moduli, num_targets)
     rows = np.empty((num_moduli, 7))
@@ -85,11 +85,11 @@ def scheme(num_moduli: int, num_targets: int) -> Scheme:
 
 
 def block(matrix: ComplexArray, num_moduli: int) -> Block:
-    """What an engine needs to apply ``matrix``, unitary or not.
+    """Returns ``matrix``, unitary or not, with all constants that an engine needs to apply it.
 
     Args:
         matrix: ``(2**k, 2**k)``, finite.
-        num_moduli: at least 1, at most `moduli.MAX_MODULI`.
+        num_moduli: from 1 to `moduli.MAX_MODULI`.
     """
     size = len(matrix)
     matrix = np.ascontiguousarray(matrix, complex)
@@ -101,11 +101,11 @@ def block(matrix: ComplexArray, num_moduli: int) -> Block:
 
 
 def row_exponent(matrix: ComplexArray) -> int:
-    """The least e with every row's 2-norm at most 2**e times half of the scheme's slack."""
+    """Returns the least e for which every row's 2-norm is at most (1 + 2**-11) 2**e: half of `moduli.NORM_SLACK`."""
     largest = float(np.max(np.abs(matrix), initial=0))
     if largest == 0:
         return 0
-    unit = math.frexp(largest)[1]  # squares of entries scaled by it neither overflow nor vanish
+    unit = math.frexp(largest)[1]  # squares of entries times 2**-unit neither overflow nor vanish
     scaled = np.ldexp(matrix.real, -unit) ** 2 + np.ldexp(matrix.imag, -unit) ** 2
     mantissa, exponent = math.frexp(math.sqrt(float(np.max(np.sum(scaled, axis=1)))))
     return unit + exponent - (mantissa <= 0.5 * (1 + 2.0**-11))

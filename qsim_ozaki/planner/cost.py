@@ -1,6 +1,6 @@
 """The cost model: predicted bytes, operations and seconds of a step.
 
-In: a `Device` and a step's ops. Out: a `Prediction`. It measures nothing and chooses nothing.
+In: a `Device` and a step's operators. Out: a `Prediction`. It may not measure or choose anything.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from qsim_ozaki.planner.footprint import Extent
 
 
 def predict_tile(ops: Iterable[Op], extent: Extent, num_qubits: int, precision: str, device: Device) -> Prediction:
-    """The cost of one tile pass with ``ops``.
+    """Returns the cost of one tile pass with ``ops``.
 
     Args:
-        ops: in order.
-        extent: how much of the state it works on.
-        num_qubits: width of the state.
-        precision: of the state.
-        device: measured or made up.
+        ops: operators in order.
+        extent: how much of the state the pass works on.
+        num_qubits: number of qubits of the state.
+        precision: precision of the state.
+        device: a measured device, or one that a test makes up.
     """
     work, size = tile_work(ops), amplitude_bytes(precision)
     rates = device.rates[precision]
@@ -32,23 +32,29 @@ def predict_tile(ops: Iterable[Op], extent: Extent, num_qubits: int, precision: 
         swept = work.sweeps * 2 * size * extent.worked
         inside = {"arithmetic": flops / rates.flops_per_s, "cache": swept / device.memory.cache_bandwidth_bytes_per_s}
     seconds = {"memory": memory, **inside, "launch": device.launch_seconds}
-    total_seconds = beside(memory, max(inside.values()), device.tile_overlap) + device.launch_seconds
+    total_seconds = overlapped_seconds(memory, max(inside.values()), device.tile_overlap) + device.launch_seconds
     bound = max(seconds, key=lambda name: seconds[name])
     return Prediction(total_seconds, moved, flops, moved / (2 * size * 2.0**num_qubits), bound)
 
 
-def beside(memory: float, inside: float, overlap: float) -> float:
-    """Seconds of both where the share ``overlap`` of memory's time can hide behind the rest."""
+def overlapped_seconds(memory: float, inside: float, overlap: float) -> float:
+    """Returns the time of memory and of the work inside the tiles together.
+
+    Args:
+        memory: seconds of memory traffic.
+        inside: seconds of the work inside the tiles.
+        overlap: share of the memory's time that can overlap with the work.
+    """
     return max(memory, (1 - overlap) * memory + inside)
 
 
 def predict_prepare(
     num_qubits: int, live_qubits: int, precision: str, device: Device, fresh_bytes: float
 ) -> Prediction:
-    """The cost of writing a product state: half a pass where all qubits are live.
+    """Returns the cost of writing a product state: half a pass if all qubits are live.
 
-    Where some are not, the pages that are written in part are zeroed before; a device that hands out no zeros writes
-    them all.
+    If some qubits are not live, pages that are written only in part are zeroed before. A device that skips zeros writes
+    the whole state.
     """
     if device.abilities.skips_zeros:
         live_qubits = num_qubits
@@ -61,19 +67,19 @@ def predict_prepare(
 
 
 def predict_stack(num_ops: int, num_qubits: int, device: Device) -> Prediction:
-    """The cost of one state of a stack: each operator is a sweep over the cache, in double precision."""
+    """Returns the cost of one state of a stack, where every operator sweeps over the cache in double precision."""
     seconds = num_ops * 2 * state_bytes(num_qubits, "double") / device.memory.cache_bandwidth_bytes_per_s
     return Prediction(seconds + device.launch_seconds, bound_by="cache")
 
 
 def touch_seconds(fresh_bytes: float, device: Device) -> float:
-    """Seconds of the first touch of so much memory."""
+    """Returns the seconds of the first touch of ``fresh_bytes`` bytes of memory."""
     rate = device.memory.first_touch_bytes_per_s
     return fresh_bytes / rate if rate else 0.0
 
 
 def total(predictions: Iterable[Prediction]) -> Prediction:
-    """The sum of ``predictions``; the bound is that of the costliest."""
+    """Returns the sum of ``predictions``; its bound is that of the costliest."""
     items = list(predictions)
     return Prediction(
         sum(p.seconds for p in items),

@@ -1,6 +1,6 @@
-"""A plan as text.
+"""Plans as text: a table of the steps with their predictions.
 
-In: steps with predictions. Out: a table. It decides nothing.
+In: steps with predictions. Out: a table as text or HTML. It may not decide anything.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ class Explained:
     """The parts of a plan that its explanation shows.
 
     Attributes:
-        num_qubits: width of the state.
-        steps: in order.
+        num_qubits: number of qubits of the state.
+        steps: steps in order.
         totals: prediction of all steps together.
-        device: that the plan is for.
-        precision: of the state.
+        device: device that the plan is for.
+        precision: precision of the state.
         memory_bytes: bytes of the state.
     """
 
@@ -50,7 +50,7 @@ class Explained:
 
 
 def explain_steps(plan: Explained) -> str:
-    """The table of the steps with a line of totals and one on memory."""
+    """Returns the table of the steps, followed by one line of totals and one line on memory."""
     rows: list[tuple[str, ...]] = [HEADER, *_step_rows(plan.steps)]
     widths = [max(len(row[k]) for row in rows) for k in range(len(HEADER))]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
@@ -59,7 +59,7 @@ def explain_steps(plan: Explained) -> str:
 
 
 def explain_html(plan: Explained) -> str:
-    """The same table as HTML, for notebooks."""
+    """Returns the table and the lines of `explain_steps` as HTML, for notebooks."""
     head = "".join(f"<th>{cell}</th>" for cell in HEADER)
     body = "".join(
         "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in _step_rows(plan.steps)
@@ -69,7 +69,7 @@ def explain_html(plan: Explained) -> str:
 
 
 def _step_rows(steps: Sequence[Step]) -> list[tuple[str, ...]]:
-    """One row of cells per step."""
+    """Returns one row of cells per step."""
     rows: list[tuple[str, ...]] = []
     for number, step in enumerate(steps, 1):
         p = step.prediction
@@ -90,7 +90,7 @@ def _step_rows(steps: Sequence[Step]) -> list[tuple[str, ...]]:
 
 
 def _summary(plan: Explained) -> list[str]:
-    """Totals, and whether the state fits."""
+    """Returns a line of totals, and a line that says whether the state fits in memory."""
     totals, device = plan.totals, plan.device
     fits = "fits" if plan.memory_bytes <= device.memory_bytes else "DOES NOT FIT"
     return [
@@ -102,7 +102,7 @@ def _summary(plan: Explained) -> list[str]:
 
 
 def describe(step: Step) -> str:
-    """The work of a step, in a few words."""
+    """Returns the work of a step in a few words."""
     if isinstance(step, (TilePass, Stack)):
         names = Counter(OpList.of(step.ops).native.name_counts())
         return f"{type(step).__name__} " + ", ".join(
@@ -118,7 +118,7 @@ def describe(step: Step) -> str:
 
 
 def step_qubits(step: Step) -> tuple[int, ...]:
-    """The qubits a step's row names."""
+    """Returns the qubits that the row of a step names."""
     if isinstance(step, DenseBlock):
         return tuple(sorted(step.op.targets))
     if isinstance(step, Prepare):
@@ -129,14 +129,14 @@ def step_qubits(step: Step) -> tuple[int, ...]:
 
 
 def path_of(step: Step) -> str:
-    """Which arithmetic a step uses."""
+    """Returns the name of the arithmetic that a step uses."""
     if isinstance(step, DenseBlock):
         return step.path.value if not step.num_moduli else f"{step.path.value} ({step.num_moduli} moduli)"
     return "none" if isinstance(step, Relabel) else "native"
 
 
 def format_qubits(qubits: Sequence[int]) -> str:
-    """Runs as ranges: 0-3,7."""
+    """Returns ascending qubits as text, runs of neighbours as ranges: 0-3,7."""
     parts: list[str] = []
     start = previous = None
     for q in [*qubits, None]:

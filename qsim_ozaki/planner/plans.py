@@ -1,74 +1,48 @@
-"""The planner: which steps, on which tiles, by which path; and how to say so.
+"""Plans: the steps of one segment, with tiles, paths and predictions, and the choice between plans.
 
-In: unitary ops of one segment, a `Device`, `PlanOptions`. Out: a `Plan`. A pure function: it measures nothing.
+In: unitary operators of one segment, a `Device`, `PlanOptions`. Out: a `Plan`, which depends on these alone. It may not
+measure or run anything.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from qsim_ozaki.errors import CapacityError
 from qsim_ozaki.ir import Device, Kind, Op, OpList, Prediction, Prepare, Relabel, Step, TilePass, state_bytes, too_wide
-from qsim_ozaki.planner.arithmetic import Asked
 from qsim_ozaki.planner.cost import predict_prepare, total
 from qsim_ozaki.planner.explain import Explained, explain_html, explain_steps
 from qsim_ozaki.planner.footprint import Footprint
 from qsim_ozaki.planner.fuse import absorb_product, fuse, relabel_swaps
-from qsim_ozaki.planner.kak import split_pairs
-from qsim_ozaki.planner.passes import Passes, PassRules, TileSearch
-from qsim_ozaki.planner.zero_start import LEAST_EARLY, LateQubits, cheapest
+from qsim_ozaki.planner.kak import split_two_qubit_gates
+from qsim_ozaki.planner.options import PlanOptions
+from qsim_ozaki.planner.passes import Passes, TileSearch
+from qsim_ozaki.planner.zero_start import LEAST_EARLY, LateQubits, cheapest_parts
 
 SWAP_PERMUTATION = (0, 2, 1, 3)
-SECONDS_PER_OP = 2e-6  # of planning once more (EPYC 9004, 2026-11)
-QUICK = 0.2  # effort of searches for passes that other ways to begin are compared with
-THOROUGH = 2.0  # the same for the way that is taken: what it finds pays in the second run at the latest
-SEARCH_GAIN = 0.05  # share of a run's time that fewer passes save, where a longer search finds them
-# Predictions as near as this cannot tell plans apart, passes can: each costs (docs/internals/what_bounds_a_pass.md).
+SECONDS_PER_OP = 2e-6  # time to plan an operator once more (EPYC 9004, 2026-11)
+QUICK = 0.2  # effort of the tile searches that compare the candidates
+THOROUGH = 2.0  # effort of the search for the chosen candidate: fewer passes repay it in the second run at the latest
+SEARCH_GAIN = 0.05  # share of a run's time that a longer search saves where it reaches fewer passes
+# Within 2 % the plan with fewer passes is preferred: the predictions are not more exact than that, and every pass costs
+# time (docs/internals/what_bounds_a_pass.md).
 NEAR = 1.02
-MAX_QUBITS = 62  # a mask of qubits is one machine word; no memory holds so wide a state
-
-
-@dataclass(frozen=True, slots=True)
-class PlanOptions:
-    """What the user asked of the planner.
-
-    Attributes:
-        precision: ``"double"`` (complex128) or ``"single"`` (complex64).
-        arithmetic: ``"auto"``, ``"native"`` or ``"emulated"``, for dense blocks.
-        accuracy: requested error bound of an emulated block, over a column's norm; None asks for parity with
-            ``precision``.
-        from_zero: the segment starts from |0...0>, so the first step may write a product state.
-        max_fused_qubits: matrices on at most this many qubits absorb neighbouring gates.
-        restore_order: the plan ends with program qubit q on physical qubit q.
-    """
-
-    precision: str = "double"
-    arithmetic: str = "auto"
-    accuracy: float | None = None
-    from_zero: bool = False
-    max_fused_qubits: int = 2
-    restore_order: bool = False
-
-
-def plan_options(options: Mapping[str, Any]) -> PlanOptions:
-    """The planner's part of a backend's ``options``."""
-    return PlanOptions(options["precision"], options["arithmetic"], options["accuracy"])
+MAX_QUBITS = 62  # a mask of qubits is one machine word; no memory holds a wider state
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Plan:
-    """Steps of one segment, with predictions.
+    """The steps of one segment, with predictions.
 
     Attributes:
-        num_qubits: width of the state.
-        steps: in order; they act on *physical* qubits.
-        final_position: program qubit q ends on physical qubit ``final_position[q]`` (SWAPs were relabelled).
-        device: what it was planned for.
-        options: what was asked.
+        num_qubits: number of qubits of the state.
+        steps: steps in order; they act on *physical* qubits.
+        final_position: program qubit q ends on physical qubit ``final_position[q]``, because SWAPs only relabel.
+        device: the device that the plan is for.
+        options: the options that the plan follows.
         prediction: totals over the steps.
         memory_bytes: bytes of the state.
     """
@@ -82,11 +56,14 @@ class Plan:
     memory_bytes: int
 
     def explain(self) -> str:
-        """A table: per step what it does, where, by which path and why, passes, bytes, seconds, bound; totals."""
+        """Returns the plan as a table.
+
+        A row shows a step's work, qubits, path, passes, bytes, seconds, bound and reason; the last lines show totals.
+        """
         return explain_steps(self._explained())
 
     def _repr_html_(self) -> str:
-        """The same for notebooks."""
+        """Returns the table of `explain` as HTML, for notebooks."""
         return explain_html(self._explained())
 
     def _explained(self) -> Explained:
@@ -97,24 +74,34 @@ class Plan:
 def plan(
     ops: Sequence[Op], num_qubits: int, device: Device, options: PlanOptions, position: Sequence[int] | None = None
 ) -> Plan:
-    """Fuses ``ops``, chooses tiles and paths, and predicts each step.
+    """Fuses ``ops``, chooses tiles and paths, and predicts the cost of each step.
 
     Args:
         ops: unitary operators in order, on program qubits.
-        num_qubits: width of the state.
-        device: measured or made up.
-        options: what was asked.
-        position: physical qubit of each program qubit at the start (None: the same).
+        num_qubits: number of qubits of the state.
+        device: a measured device, or one that a test makes up.
+        options: the user's requests.
+        position: physical qubit of each program qubit at the start; None puts every qubit on itself.
 
     Returns:
-        The plan. Its steps cover the ops in an order that commutes.
+        The plan. Its steps apply all ops, in an order that commutes with the order of ``ops``.
+
+    Raises:
+        CapacityError: ``num_qubits`` is more than `MAX_QUBITS`.
+        OptionError: no number of moduli meets the requested accuracy, and emulation is compulsory.
     """
     return decide(prepare_task(ops, num_qubits, device, options, position))[0]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Start:
-    """How a plan may begin: a product state or none, what it leaves to do, and where amplitudes may be then."""
+    """One way to begin a plan.
+
+    Attributes:
+        prepare: the write of a product state, or None for a plan that starts from any state.
+        ops: the operators that are left after it.
+        used: the part of the state that may hold more than zeros after it.
+    """
 
     prepare: Prepare | None
     ops: OpList
@@ -123,15 +110,16 @@ class Start:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Task:
-    """What is to be planned, as far as numbers matter: from here on only the structure of operators does.
+    """The input of `decide`. The numbers in the operators are final: the decisions depend only on their structure.
 
     Attributes:
-        num_qubits: width of the state.
-        device: measured or made up.
-        options: what was asked.
+        num_qubits: number of qubits of the state.
+        device: a measured device, or one that a test makes up.
+        options: the user's requests.
         position: physical qubit of each program qubit before the first operator.
-        final: the same after the last one, if none of what follows moves qubits.
-        starts: ways to begin; their operators, numbered, are fused and end with the order that was asked for.
+        final: physical qubit of each program qubit after the last operator, if no pass moves qubits.
+        starts: ways to begin. Their operators are fused and numbered, and restore the order of the qubits at the end
+            if the options ask for it.
     """
 
     num_qubits: int
@@ -145,72 +133,86 @@ class Task:
 def prepare_task(
     ops: Sequence[Op], num_qubits: int, device: Device, options: PlanOptions, position: Sequence[int] | None = None
 ) -> Task:
-    """What `plan` decides on, for its arguments."""
+    """Returns the task that `plan` decides on, for the same arguments.
+
+    Raises:
+        CapacityError: ``num_qubits`` is more than `MAX_QUBITS`.
+    """
     if num_qubits > MAX_QUBITS:
         raise CapacityError(too_wide(num_qubits, options.precision, device.name, device.memory_bytes))
     before = tuple(range(num_qubits)) if position is None else tuple(position)
     relabelled, final = relabel_swaps(ops, before)
     fused = fuse(relabelled, num_qubits, options.max_fused_qubits)
-    moved = order_swaps(final) if options.restore_order else []
+    restoring_swaps = order_swaps(final) if options.restore_order else []
     starts = []
     for start in _starts(fused, num_qubits, device, options):
-        left = start.ops
-        if device.abilities.splits_two_qubit_gates and left.native.large_matrices(2):
-            left = OpList.of(split_pairs(left, num_qubits))
-        if moved:
-            left = OpList.of([*left, *moved])
-        left.native.number()
-        starts.append(replace(start, ops=left))
+        remaining = start.ops
+        if device.abilities.splits_two_qubit_gates and remaining.native.large_matrices(2):
+            remaining = OpList.of(split_two_qubit_gates(remaining, num_qubits))
+        if restoring_swaps:
+            remaining = OpList.of([*remaining, *restoring_swaps])
+        remaining.native.number()
+        starts.append(replace(start, ops=remaining))
     return Task(num_qubits, device, options, before, final, tuple(starts))
 
 
 def decide(task: Task) -> tuple[Plan, int]:
-    """The plan of ``task``, and which of its starts it takes."""
+    """Returns the plan of ``task`` and the index of the start that it takes."""
     num_qubits, device, options, final = task.num_qubits, task.device, task.options, task.final
     steps: list[Step] = []
     if final != task.position:
         steps.append(_relabel(task.position, final))
-    way = min((_best_way(start, device, options) for start in task.starts), key=_Way.seconds)
-    if way.seconds() * SEARCH_GAIN > SECONDS_PER_OP * sum(len(part) for part in way.parts):
-        search = _search(num_qubits, way.parts, device, options, THOROUGH)
-        used = way.start.used
-        again = _way(way.start, way.parts, search.passes(search.chain(way.parts, used.live), used), device)
-        if again.seconds() < way.seconds() * (NEAR if again.passes() < way.passes() else 1):
-            way = again
-    steps += way.steps
-    final = tuple(way.place[q] for q in (range(num_qubits) if options.restore_order else final))
+    best = min((_best_candidate(start, device, options) for start in task.starts), key=_Candidate.seconds)
+    if best.seconds() * SEARCH_GAIN > SECONDS_PER_OP * sum(len(part) for part in best.parts):
+        search = TileSearch(num_qubits, best.parts, device, options, THOROUGH)
+        used = best.start.used
+        passes = search.passes(search.chain(best.parts, used.live), used)
+        thorough = _candidate(best.start, best.parts, passes, device)
+        limit = best.seconds() * (NEAR if thorough.passes() < best.passes() else 1)
+        if thorough.seconds() < limit:
+            best = thorough
+    steps += best.steps
+    final = tuple(best.place[q] for q in (range(num_qubits) if options.restore_order else final))
     prediction = total(step.prediction for step in steps)
     memory = state_bytes(num_qubits, options.precision)
-    made = Plan(num_qubits, tuple(steps), final, device, options, prediction, memory)
-    return made, task.starts.index(way.start)
+    chosen = Plan(num_qubits, tuple(steps), final, device, options, prediction, memory)
+    return chosen, task.starts.index(best.start)
 
 
 def _starts(ops: OpList, num_qubits: int, device: Device, options: PlanOptions) -> list[Start]:
-    """The ways to begin ``ops``.
+    """Returns the ways to begin ``ops``.
 
-    From |0...0> the leading one-qubit gates may all be part of the first write, or be left to the passes: qubits are
-    |0> for longer then, and passes before the last of them is touched work on a small part of the state.
+    From |0...0>, the first write can do all leading one-qubit gates. Or it leaves them to the passes: then qubits stay
+    |0> for longer, and the passes before the last of these qubits changes work on a small part of the state.
     """
-    every = (1 << num_qubits) - 1
+    all_qubits = (1 << num_qubits) - 1
     if not options.from_zero:
-        return [Start(None, ops, Footprint(num_qubits, options.precision, every))]
+        return [Start(None, ops, Footprint(num_qubits, options.precision, all_qubits))]
     starts = []
     for basis_states_only in (False, True):
-        prepare, left, live, ones = absorb_product(ops, num_qubits, basis_states_only)
+        prepare, remaining, live, ones = absorb_product(ops, num_qubits, basis_states_only)
         used = Footprint(num_qubits, options.precision, live, ones, live.bit_count(), 0, device.abilities.skips_zeros)
         fresh = used.extent(0).fresh_bytes
         prediction = predict_prepare(num_qubits, live.bit_count(), options.precision, device, fresh)
-        starts.append(Start(replace(prepare, prediction=prediction, reason="one write of a product state"), left, used))
+        prepare = replace(prepare, prediction=prediction, reason="one write of a product state")
+        starts.append(Start(prepare, remaining, used))
         if not live or num_qubits <= device.tile_for(options.precision):
-            break  # nothing to leave, or one tile does it all
+            break  # there is no gate to leave to the passes, or one tile does all gates
         if LateQubits(ops, num_qubits, device.line_for(options.precision)).share() < LEAST_EARLY:
-            break  # soon all qubits are needed
+            break  # too few operators can act while qubits are still |0>
     return starts
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Way:
-    """A start, the operators after it in parts, the steps that do both, and where each physical qubit is after them."""
+class _Candidate:
+    """One complete sequence of steps for a task.
+
+    Attributes:
+        start: how it begins.
+        parts: the operators after the start, in parts.
+        steps: the steps of the start and of the parts.
+        place: for each physical qubit before the steps, the one where it is after them.
+    """
 
     start: Start
     parts: Sequence[OpList]
@@ -218,33 +220,26 @@ class _Way:
     place: tuple[int, ...]
 
     def seconds(self) -> float:
-        """Predicted for all steps."""
+        """Returns the predicted time of all steps."""
         return sum(step.prediction.seconds for step in self.steps)
 
     def passes(self) -> float:
-        """How often all of the state is read and written."""
+        """Returns how often the whole state is read and written."""
         return sum(step.prediction.passes for step in self.steps)
 
 
-def _best_way(start: Start, device: Device, options: PlanOptions) -> _Way:
-    """The best way from ``start`` on.
+def _best_candidate(start: Start, device: Device, options: PlanOptions) -> _Candidate:
+    """Returns the cheapest candidate that begins with ``start``.
 
-    Where qubits are |0> at the start, the operators are also tried in parts that need more and more of them.
+    Where qubits are |0> after the start, the operators are also tried in parts that need more and more of these qubits.
     """
-    search = _search(start.used.num_qubits, [start.ops], device, options, QUICK)
-    found = cheapest(start.ops, start.used, search)
-    return _way(start, found.parts, found.passes, device)
+    search = TileSearch(start.used.num_qubits, [start.ops], device, options, QUICK)
+    cheapest = cheapest_parts(start.ops, start.used, search)
+    return _candidate(start, cheapest.parts, cheapest.passes, device)
 
 
-def _search(
-    num_qubits: int, parts: Sequence[OpList], device: Device, options: PlanOptions, effort: float
-) -> TileSearch:
-    asked = Asked(options.precision, options.arithmetic, options.accuracy)
-    return TileSearch(num_qubits, parts, PassRules(device, asked, options.restore_order), effort)
-
-
-def _way(start: Start, parts: Sequence[OpList], passes: Passes, device: Device) -> _Way:
-    """``start`` and ``passes`` over ``parts``."""
+def _candidate(start: Start, parts: Sequence[OpList], passes: Passes, device: Device) -> _Candidate:
+    """Returns the candidate of ``start`` and ``passes`` over ``parts``."""
     prepare = start.prepare
     from_zero = device.abilities.skips_zeros and not start.used.live | start.used.ones
     if prepare and from_zero and _need_no_zeros(passes.steps):
@@ -252,11 +247,12 @@ def _way(start: Start, parts: Sequence[OpList], passes: Passes, device: Device) 
         prepare = replace(
             prepare, prediction=prediction, reason="one amplitude, others when a pass comes to them", alone=True
         )
-    return _Way(start, parts, [*([prepare] if prepare else []), *passes.steps], passes.place)
+    steps = [prepare, *passes.steps] if prepare else list(passes.steps)
+    return _Candidate(start, parts, steps, passes.place)
 
 
 def _need_no_zeros(steps: Sequence[Step]) -> bool:
-    """Whether tile passes from |0...0> on write every amplitude before another step comes."""
+    """Returns whether, from |0...0> on, tile passes write every amplitude before a step of another kind comes."""
     for step in steps:
         if not isinstance(step, TilePass):
             return False
@@ -266,14 +262,15 @@ def _need_no_zeros(steps: Sequence[Step]) -> bool:
 
 
 def _relabel(start: Sequence[int], final: Sequence[int]) -> Relabel:
-    moved = [0] * len(start)
+    """Returns the step that renames qubits from the places ``start`` to the places ``final`` of the program qubits."""
+    permutation = [0] * len(start)
     for before, after in zip(start, final, strict=True):
-        moved[before] = after
-    return Relabel(tuple(moved), reason="SWAPs change names, no data")
+        permutation[before] = after
+    return Relabel(tuple(permutation), reason="SWAPs change names, no data")
 
 
 def order_swaps(final: Sequence[int]) -> list[Op]:
-    """SWAPs of physical qubits after which program qubit q is on physical qubit q."""
+    """Returns SWAPs of physical qubits that bring every program qubit q from ``final[q]`` to physical qubit q."""
     holder = [0] * len(final)  # program qubit on each physical qubit
     for q, p in enumerate(final):
         holder[p] = q

@@ -12,7 +12,8 @@ from support.random_ops import random_unitary
 from qsim_ozaki.engines.probes import fourier, mixing_layers, rotations
 from qsim_ozaki.ir import EMPTY, DenseBlock, DenseTime, Device, Kind, Op, OpList, tile_work
 from qsim_ozaki.ir import Path as Arithmetic
-from qsim_ozaki.planner.arithmetic import NATIVE_BLOCK_QUBITS, Asked, dense_block
+from qsim_ozaki.planner import PlanOptions
+from qsim_ozaki.planner.arithmetic import NATIVE_BLOCK_QUBITS, dense_block
 from qsim_ozaki.planner.cost import predict_tile
 from qsim_ozaki.planner.cost_dense import predict_emulated, predict_matrix, predict_pass
 from qsim_ozaki.planner.footprint import Extent
@@ -124,8 +125,8 @@ def test_an_h200_takes_the_faster_arithmetic_at_every_measured_size():
             continue
         op, n = Op(Kind.UNITARY, tuple(range(row["k"])), EMPTY), row["n"]
         native = DenseBlock(op, prediction=predict_matrix(op, Extent.whole(n), n, "double", device))
-        asked = Asked(accuracy={"parity": None, "34 bits": 4e-9}[row["accuracy"]])
-        chosen = dense_block(native, 2.0**n, n, asked, device)
+        options = PlanOptions(accuracy={"parity": None, "34 bits": 4e-9}[row["accuracy"]])
+        chosen = dense_block(native, 2.0**n, n, options, device)
         taken = "emulated_ms" if chosen.path is Arithmetic.OZAKI else "native_ms"
         assert row[taken] <= 1.05 * min(row["native_ms"], row["emulated_ms"]), row
         assert 0.6 < 1e3 * chosen.prediction.seconds / row[taken] < 1.5, row

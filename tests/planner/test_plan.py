@@ -28,7 +28,7 @@ from qsim_ozaki.ir import (
     tile_work,
 )
 from qsim_ozaki.planner import PlanOptions, plan
-from qsim_ozaki.planner.arithmetic import Asked, dense_block
+from qsim_ozaki.planner.arithmetic import dense_block
 from qsim_ozaki.planner.cost import predict_tile
 from qsim_ozaki.planner.cost_dense import predict_emulated
 from qsim_ozaki.planner.footprint import Extent, Footprint
@@ -76,7 +76,7 @@ def test_an_accuracy_that_no_moduli_reach_is_refused_with_the_way_out():
         block_steps(3, 6, arithmetic="emulated", accuracy=1e-17)
     wide = DenseBlock(Op(Kind.UNITARY, tuple(range(14)), EMPTY))
     with pytest.raises(OptionError, match=r"on 14 qubits was asked for; the limit is 13 qubits"):
-        dense_block(wide, 2.0**14, 14, Asked(arithmetic="emulated"), DEVICE)
+        dense_block(wide, 2.0**14, 14, PlanOptions(arithmetic="emulated"), DEVICE)
     assert block_steps(8, 10, accuracy=1e-17)[0].path is Path.NATIVE
 
 

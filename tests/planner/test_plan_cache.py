@@ -97,7 +97,7 @@ def test_what_is_large_is_planned_each_time(monkeypatch):
 
 def test_no_more_is_kept_than_fits(monkeypatch):
     size = len(random_list(0).content(EVERY))
-    monkeypatch.setattr(plan_cache, "MAX_KEPT_BYTES", 5 * size // 2)
+    monkeypatch.setattr(plan_cache, "MAX_CACHED_BYTES", 5 * size // 2)
     cache = PlanCache()
     first, second, _ = (cache.plan(random_list(0), n, DEVICE, PlanOptions(), range(n)) for n in (6, 7, 8))
     assert cache.plan(random_list(0), 7, DEVICE, PlanOptions(), range(7)) is second

@@ -16,9 +16,8 @@ from qsim_ozaki.engines.cuda.tile.layout import Tile
 from qsim_ozaki.ir import Kind, Op, OpList, Relabel, TilePass
 from qsim_ozaki.lowering import lower
 from qsim_ozaki.planner import PlanOptions, plan, zero_start
-from qsim_ozaki.planner.arithmetic import Asked
 from qsim_ozaki.planner.footprint import Footprint
-from qsim_ozaki.planner.passes import Passes, PassRules, TileSearch
+from qsim_ozaki.planner.passes import Passes, TileSearch
 from qsim_ozaki.planner.zero_start import LateQubits
 
 CYCLE = np.eye(4, dtype=complex)[[0, 2, 3, 1]]
@@ -56,28 +55,28 @@ def test_the_qubit_of_which_least_depends_is_the_latest():
     assert OpList.of(ops).native.longest_zero_qubits(0, 3) == []
 
 
-WAYS = (*zero_start.WAYS, *zero_start.MORE_WAYS)
+STAGINGS = (*zero_start.STAGINGS, *zero_start.RARE_STAGINGS)
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_parts_need_more_and_more_qubits(rng, way):
+@pytest.mark.parametrize("staging", STAGINGS)
+def test_parts_need_more_and_more_qubits(rng, staging):
     ops = OpList.of(brick(rng, 16, 12))
-    late = LateQubits(ops, 16, 2, max(way))
+    late = LateQubits(ops, 16, 2, max(staging))
     reached = 0
-    split = late.parts(way)
+    split = late.parts(staging)
     assert sum(len(part) for part in split) == len(ops)
-    for part, count in zip(split, way, strict=False):
+    for part, count in zip(split, staging, strict=False):
         reached |= part.native.mixed_mask()
         assert reached.bit_count() <= 16 - count
     assert late.share() == len(late.parts((2,))[0]) / len(ops)
 
 
 def tile_search(device, num_qubits, ops, precision="double"):
-    return TileSearch(num_qubits, [ops], PassRules(device, Asked(precision), stay=False), 0.2)
+    return TileSearch(num_qubits, [ops], device, PlanOptions(precision), 0.2)
 
 
 @pytest.mark.parametrize("moves", [False, True])
-def test_every_way_gives_the_same_state(rng, moves):
+def test_every_staging_gives_the_same_state(rng, moves):
     device = with_abilities(DEVICE, moves_qubits=moves)
     for num_qubits in (8, 11, 13):
         for ops in (
@@ -85,12 +84,12 @@ def test_every_way_gives_the_same_state(rng, moves):
             OpList.of([random_op(rng, num_qubits, max_targets=2) for _ in range(30)]),
         ):
             expected = apply_ops(zero_state(num_qubits), ops)
-            for way in (*WAYS, ()):
-                split = LateQubits(ops, num_qubits, 2, max(way, default=0)).parts(way)
+            for staging in (*STAGINGS, ()):
+                split = LateQubits(ops, num_qubits, 2, max(staging, default=0)).parts(staging)
                 search = tile_search(device, num_qubits, ops)
                 passes = search.passes(search.chain(split, 0), Footprint(num_qubits, "double", 0, pages=0))
                 error = np.linalg.norm(final_vector(passes.steps, passes.place) - expected)
-                assert error <= tolerance(len(ops)), (num_qubits, way)
+                assert error <= tolerance(len(ops)), (num_qubits, staging)
 
 
 @pytest.mark.parametrize("precision", ["double", "single"])
@@ -102,11 +101,11 @@ def test_parts_are_never_predicted_to_take_longer_than_one(rng, device, precisio
         search = tile_search(device, num_qubits, ops, precision)
         used = Footprint(num_qubits, precision, 0, support=0, skips_zeros=device.abilities.skips_zeros)
         whole = search.passes(search.chain([ops], 0), used)
-        found = zero_start.cheapest(ops, used, search)
-        assert sum(len(part) for part in found.parts) == len(ops)
+        cheapest = zero_start.cheapest_parts(ops, used, search)
+        assert sum(len(part) for part in cheapest.parts) == len(ops)
         seconds = sum(step.prediction.seconds for step in whole.steps)
-        assert found.seconds == sum(step.prediction.seconds for step in found.passes.steps) <= seconds
-        shorter += found.seconds < seconds
+        assert cheapest.seconds == sum(step.prediction.seconds for step in cheapest.passes.steps) <= seconds
+        shorter += cheapest.seconds < seconds
     assert shorter
 
 
@@ -115,8 +114,8 @@ def test_no_parts_where_planning_them_takes_longer_than_they_may_save(rng):
     rates = H200.rates | {"double": replace(H200.rates["double"], gate_updates_per_s=1e20)}
     device = replace(with_memory(H200, bandwidth_bytes_per_s=1e20), rates=rates, launch_seconds=0.0)
     search = tile_search(device, 16, ops)
-    found = zero_start.cheapest(ops, Footprint(16, "double", 0, skips_zeros=True), search)
-    assert found.parts == [ops]
+    cheapest = zero_start.cheapest_parts(ops, Footprint(16, "double", 0, skips_zeros=True), search)
+    assert cheapest.parts == [ops]
 
 
 def test_a_tile_with_room_for_a_line_may_be_followed_by_any():
@@ -141,7 +140,7 @@ def test_a_tile_with_room_for_a_line_may_be_followed_by_any():
 @pytest.mark.parametrize("precision", ["double", "single"])
 @pytest.mark.parametrize("moves", [False, True])
 def test_plans_in_parts_give_the_state(rng, precision, moves):
-    """On a device so slow that every way of planning pays."""
+    """On a device so slow that every staging pays."""
     device = with_memory(with_abilities(DEVICE, moves_qubits=moves), bandwidth_bytes_per_s=1e5)
     smaller = 0
     for num_qubits in (7, 9, 11, 13):

@@ -1,4 +1,7 @@
-"""The CPU engine: the compiled extension's kernels, and the measurement of this machine."""
+"""The CPU engine: it runs steps with the kernels of the compiled extension, and measures the machine.
+
+It may not plan or choose: every step comes with its tiles and its path.
+"""
 
 from qsim_ozaki.engines.cpu.calibrate import processor
 from qsim_ozaki.engines.cpu.engine import available_memory_bytes

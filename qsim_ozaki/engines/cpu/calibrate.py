@@ -1,6 +1,7 @@
-"""Measures a CPU once, in about a second, and keeps the record in a file.
+"""The measurement of a CPU: it takes about a second, once, and its record stays in a file.
 
-In: thread count, memory. Out: a `Device`. The file is named by processor, instruction set, threads and version.
+In: a number of threads, the memory for a state. Out: a `Device`. It may not plan. The key of a record names the
+processor, the instruction set, the number of threads and the version of the package.
 """
 
 from __future__ import annotations
@@ -21,28 +22,29 @@ from qsim_ozaki.engines.cpu.program import tile_program
 from qsim_ozaki.engines.probes import random_unitary, rotations
 from qsim_ozaki.ir import PAGE_BYTES, Device, Kind, MemoryRates, Op, Rates
 
-STATE_QUBITS = 22  # 64 MiB: beyond a core's caches, small enough to be quick
-ARITHMETIC_QUBITS = 18  # 4 MiB: stays in the caches, enough tiles for every thread
-# 256-byte segments: 128 bytes cost 1.2 x, 64 bytes 2 x in a strided pass at 24 qubits (EPYC 9004, 2 cores, 2026-11)
+STATE_QUBITS = 22  # 64 MiB: larger than a core's caches, and small enough to be quick
+ARITHMETIC_QUBITS = 18  # 4 MiB: it stays in the caches and has enough tiles for every thread
+# Segments of 256 bytes: in a strided pass at 24 qubits, segments of 128 bytes take 1.2 times as long, and segments of
+# 64 bytes twice as long (EPYC 9004, 2 cores, 2026-11).
 LINE_QUBITS = 4
 TILE = (0, 1, 2, 3, *range(ARITHMETIC_QUBITS - 8, ARITHMETIC_QUBITS))  # qubits of the measured operators
-SWEEPS_PER_LAYER = 4  # of rotations on TILE: the lanes, then three positions at a time
+SWEEPS_PER_LAYER = 4  # sweeps of one layer of rotations on TILE: one for the lanes, then one per three positions
 REPEATS = 3
 PREPARE_REPEATS = 5
-FILL_QUBITS = 21  # between states that fit a last-level cache and those that do not
-PAGE_QUBITS = (PAGE_BYTES // 16).bit_length() - 1  # qubits inside a page, complex128
+FILL_QUBITS = 21  # a size between states that fit a last-level cache and states that do not
+PAGE_QUBITS = (PAGE_BYTES // 16).bit_length() - 1  # a page holds 2**PAGE_QUBITS complex128 amplitudes
 RECORDS = DeviceRecords("devices.json")
 
 
 @cache
 def _measured(threads: int) -> dict[str, float]:
-    """Rates of this machine, from the cache file or measured now."""
+    """Returns the rates of this machine, from the cache file or measured now."""
     name = f"{processor()} {_native.isa()} {threads} threads {version('qsim-ozaki')}"
     return RECORDS.record(name, RATES.keys(), lambda: {key: rate(threads) for key, rate in RATES.items()})
 
 
 def cpu_device(threads: int, memory_bytes: int) -> Device:
-    """The record of this machine for ``threads`` threads; `memory_bytes` is what a state may take."""
+    """Returns the record of this machine for ``threads`` threads; a state may take ``memory_bytes``."""
     memory, rates = _device_rates(threads)
     return Device(
         name=processor(),
@@ -58,7 +60,7 @@ def cpu_device(threads: int, memory_bytes: int) -> Device:
 
 @cache
 def _device_rates(threads: int) -> tuple[MemoryRates, dict[str, Rates]]:
-    """The measured rates as a `Device` holds them."""
+    """Returns the measured rates in the form of a `Device`."""
     measured = _measured(threads)
     memory = MemoryRates(
         bandwidth_bytes_per_s=measured["bandwidth_bytes_per_s"],
@@ -70,18 +72,18 @@ def _device_rates(threads: int) -> tuple[MemoryRates, dict[str, Rates]]:
 
 
 def tile_qubits() -> int:
-    """Qubits of a complex128 tile that fills half of a core's second-level cache."""
+    """Returns the number of qubits of a complex128 tile that fills half of a core's second-level cache."""
     try:
         size = os.sysconf("SC_LEVEL2_CACHE_SIZE")
     except (AttributeError, ValueError, OSError):
         size = 0
-    size = size if size > 0 else 1 << 19  # unknown: what common processors have at least
+    size = size if size > 0 else 1 << 19  # unknown: common processors have at least 512 KiB
     return min(max((size // 32).bit_length() - 1, 12), 16)
 
 
 @cache
 def processor() -> str:
-    """The processor's name as the operating system gives it."""
+    """Returns the processor's name as the operating system states it."""
     try:
         for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
             if line.startswith("model name"):
@@ -92,7 +94,10 @@ def processor() -> str:
 
 
 def _best_seconds(num_qubits: int, ops: Sequence[Op], precision: str, threads: int) -> float:
-    """Least of a few runs of ``ops`` as one tile pass over the line's and the highest qubits, on a product state."""
+    """Returns the least time of a few runs of ``ops`` on a product state.
+
+    A run is one tile pass over the qubits of the line and the highest qubits.
+    """
     state = _native.State(num_qubits, precision == "single")
     angles = np.random.default_rng(1).uniform(0.3, 1.2, num_qubits)
     state.prepare(np.stack([np.cos(angles), 1j * np.sin(angles)], 1).reshape(-1), threads)
@@ -110,9 +115,10 @@ def _best_seconds(num_qubits: int, ops: Sequence[Op], precision: str, threads: i
 
 
 def _prepare_bytes_per_s(num_qubits: int, first_live: int, threads: int) -> float:
-    """Bytes of a new state by the time that writing a product state takes, its qubits from ``first_live`` on live.
+    """Returns the bytes of a new state over the time to write a product state to it.
 
-    The memory is that of the state before, as from the second run of a process on.
+    The qubits of the product state from ``first_live`` on are live. The state reuses the memory of the state before it,
+    as every run of a process after the first one does.
     """
     factors = np.zeros((num_qubits, 2), complex)
     factors[:, 0] = 1
@@ -128,14 +134,15 @@ def _prepare_bytes_per_s(num_qubits: int, first_live: int, threads: int) -> floa
 
 
 def _extra_seconds(ops: Sequence[Op], precision: str, threads: int) -> float:
-    """Seconds that ``ops`` add to a pass over a cache-resident state."""
+    """Returns the seconds that ``ops`` add to a pass over a state that stays in the cache."""
     with_ops = _best_seconds(ARITHMETIC_QUBITS, ops, precision, threads)
     without = _best_seconds(ARITHMETIC_QUBITS, [], precision, threads)
-    return max(with_ops - without, with_ops / 2)  # on a busy machine the difference may vanish; the ops are most of it
+    # On a busy machine the difference may vanish; the ops take most of the time.
+    return max(with_ops - without, with_ops / 2)
 
 
 def _dense(count: int) -> list[Op]:
-    """``count`` random two-qubit unitaries on vertical qubits of a tile."""
+    """Returns ``count`` random two-qubit unitaries on qubits of a tile above the SIMD lanes."""
     rng = np.random.default_rng(2)
     ops = []
     for number in range(count):
@@ -144,10 +151,11 @@ def _dense(count: int) -> list[Op]:
 
 
 def _flops_per_s(precision: str, threads: int) -> float:
+    """Returns the flops per second of dense two-qubit gates, 32 flops per gate and amplitude."""
     return float(20 * 32 * 2**ARITHMETIC_QUBITS / _extra_seconds(_dense(20), precision, threads))
 
 
-# Name in the file: its measurement. A file of a version with other names is measured anew.
+# name in the file: its measurement. If a file of another version has other names, the machine is measured again.
 RATES: dict[str, Callable[[int], float]] = {
     "fill_bytes_per_s": lambda threads: _prepare_bytes_per_s(FILL_QUBITS, 0, threads),
     "first_touch_bytes_per_s": lambda threads: _prepare_bytes_per_s(STATE_QUBITS, PAGE_QUBITS, threads),

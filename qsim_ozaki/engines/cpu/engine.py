@@ -1,6 +1,6 @@
 """The CPU engine: states and tile programs of the C++ extension `_native`.
 
-In: steps of a plan. Out: amplitudes, probabilities, samples. It decides nothing and never touches Qiskit.
+In: steps of a plan. Out: amplitudes, probabilities, samples. It may not decide anything or use Qiskit.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ from qsim_ozaki.ozaki import block as emulated_block
 
 Qubits: TypeAlias = tuple[int, ...]
 
-SMALL_STATE_BYTES = 1 << 20
-MEMORY_READING_SECONDS = 0.02
+SMALL_STATE_BYTES = 1 << 20  # a state up to this size is allocated without a look at the free memory
+MEMORY_READING_SECONDS = 0.02  # a reading of the free memory serves planning for this long
 
 
 class CpuState:
@@ -68,30 +68,33 @@ class CpuEngine:
 
     @property
     def device_name(self) -> str:
-        """The processor's name, as the operating system gives it."""
+        """The processor's name, as the operating system states it."""
         return calibrate.processor()
 
     def device(self) -> Device:
-        """The calibrated record of this machine."""
+        """Returns the calibrated record of this machine."""
         free = self._recent_memory_bytes()
         return calibrate.cpu_device(self.threads, min(free, self.max_memory_bytes or free))
 
     def _recent_memory_bytes(self) -> int:
-        """`available_memory_bytes`, up to `MEMORY_READING_SECONDS` old: for planning; a large state asks anew."""
+        """Returns `available_memory_bytes`, up to `MEMORY_READING_SECONDS` old.
+
+        Planning uses this value; the allocation of a large state reads it again.
+        """
         now = time.monotonic()
         if now - self._memory_read > MEMORY_READING_SECONDS:
             self._memory_read, self._memory_bytes = now, available_memory_bytes()
         return self._memory_bytes
 
     def allocate(self, num_qubits: int, precision: str) -> CpuState:
-        """A new state |0...0>.
+        """Returns a new state |0...0>.
 
         Raises:
-            CapacityError: it does not fit the memory limit, or memory this process may still use.
+            CapacityError: the state does not fit the memory limit, or the memory that this process may still use.
         """
         needed = amplitude_bytes(precision) << num_qubits
         limit = self.max_memory_bytes or needed
-        if needed > SMALL_STATE_BYTES:  # a smaller one is not worth asking for
+        if needed > SMALL_STATE_BYTES:  # for a smaller state, reading the free memory does not pay
             free = available_memory_bytes()
             limit = min(limit, free if needed <= free else free + _native.release_kept_buffer())
         if needed > limit:
@@ -99,19 +102,19 @@ class CpuEngine:
         return CpuState(num_qubits, precision)
 
     def load(self, vector: NDArray[np.complexfloating], precision: str) -> CpuState:
-        """A new state holding ``vector`` (any complex dtype, ``(2**n,)``)."""
+        """Returns a new state that holds ``vector`` (any complex dtype, ``(2**n,)``)."""
         state = self.allocate(vector.size.bit_length() - 1, precision)
         state.native.vector()[:] = vector
         return state
 
     def copy(self, state: State) -> CpuState:
-        """An independent copy of ``state``."""
+        """Returns an independent copy of ``state``."""
         out = self.allocate(state.num_qubits, state.precision)
         out.native.copy_from(_native_state(state), self.threads)
         return out
 
     def run_step(self, state: State, step: Step) -> None:
-        """Does ``step`` in place."""
+        """Runs ``step`` in place."""
         if isinstance(step, Prepare):
             _native_state(state).prepare(np.ascontiguousarray(step.factors).reshape(-1), self.threads)
         elif isinstance(step, TilePass):
@@ -127,7 +130,7 @@ class CpuEngine:
             raise AssertionError(f"the CPU engine has no step {step}")
 
     def _run_emulated(self, state: State, step: DenseBlock) -> None:
-        """One matrix by INT8 products; columns that fail their check are redone natively, and counted."""
+        """Applies one matrix by INT8 products; columns that fail their check are redone natively and counted."""
         assert isinstance(state, CpuState)
         op = step.op
         prepared = emulated_block(op.matrix(), step.num_moduli)
@@ -142,7 +145,7 @@ class CpuEngine:
         state.checks.add(redone, residual)
 
     def take_checks(self, state: State) -> ColumnChecks:
-        """What the checks of the emulated blocks on ``state`` found since this was last asked."""
+        """Returns the results of the checks of emulated blocks on ``state`` since the last call."""
         assert isinstance(state, CpuState)
         checks, state.checks = state.checks, ColumnChecks()
         return checks
@@ -150,44 +153,45 @@ class CpuEngine:
     def _run_tile(
         self, state: State, qubits: Sequence[int], ops: Sequence[Op], fixed: tuple[Qubits, Qubits] = ((), ())
     ) -> None:
+        """Runs one tile pass; ``fixed`` holds the qubits outside the tile that are |0>, and those that are |1>."""
         program = tile_program(state.num_qubits, qubits, state.precision, ops, fixed)
         program.run(_native_state(state), self.threads)
 
     def vector(self, state: State) -> NDArray[np.complexfloating]:
-        """The amplitudes: a view of the state's memory, which stays alive as long as the view."""
+        """Returns the amplitudes as a view of the state's memory, which lives as long as the view."""
         return cast("NDArray[np.complexfloating]", _native_state(state).vector(self.threads))
 
     def norm(self, state: State) -> float:
-        """Squared 2-norm of the state."""
+        """Returns the squared 2-norm of the state."""
         return float(_native_state(state).norm(self.threads))
 
     def probabilities(self, state: State, qubits: Sequence[int]) -> NDArray[np.float64]:
-        """Marginal probabilities ``(2**len(qubits),)``; index bit j is ``qubits[j]``."""
+        """Returns marginal probabilities ``(2**len(qubits),)``; index bit j is ``qubits[j]``."""
         return cast("NDArray[np.float64]", _native_state(state).probabilities(list(qubits), self.threads))
 
     def pauli_values(self, state: State, x: NDArray[np.uint64], z: NDArray[np.uint64]) -> NDArray[np.float64]:
-        """``<state| P |state>`` of Pauli strings, ``(strings,)``."""
+        """Returns ``<state| P |state>`` of Pauli strings P, ``(strings,)``."""
         return np.asarray(string_values(self.vector(state)[None], x, z, self.threads)[0])
 
     def amplitudes(self, state: State, indices: NDArray[np.int64]) -> NDArray[np.complexfloating]:
-        """The amplitudes of these basis states."""
+        """Returns the amplitudes of the basis states ``indices``."""
         return np.asarray(self.vector(state)[indices])
 
     def sample(self, state: State, uniforms: NDArray[np.float64]) -> NDArray[np.int64]:
-        """The basis state at which the cumulative probability passes each of ``uniforms`` times the norm."""
+        """Returns, for each i, the basis state at which the cumulative probability passes ``uniforms[i] * norm``."""
         return cast("NDArray[np.int64]", _native_state(state).sample(np.ascontiguousarray(uniforms), self.threads))
 
     def collapse(self, state: State, qubits: Sequence[int], outcome: int, scale: float) -> None:
-        """Zeroes the amplitudes whose ``qubits[j]`` is not bit j of ``outcome``, multiplies the others by ``scale``."""
+        """Sets amplitudes where some ``qubits[j]`` is not bit j of ``outcome`` to 0; scales the others by ``scale``."""
         _native_state(state).collapse(*collapse_masks(qubits, outcome), scale, self.threads)
 
     @property
     def stack_qubits(self) -> int:
-        """Qubits of the widest state that stays in a second-level cache, scratch included."""
+        """The number of qubits of the widest state that stays in a second-level cache with its scratch memory."""
         return int(_native.STACK_TILE)
 
     def run_stacks(self, works: Sequence[StackWork], precision: str) -> list[NDArray[np.complexfloating]]:
-        """Each work's final states, ``(rows, 2**num_qubits)``; rows are shared out among the threads."""
+        """Returns for each work its final states, ``(rows, 2**num_qubits)``; the threads share the rows."""
         out: list[NDArray[np.complexfloating]] = []
         for work in works:
             program = _native.StackProgram(work.num_qubits, list(range(work.num_qubits)))
@@ -200,12 +204,12 @@ class CpuEngine:
 
 
 def create(threads: int = 0, max_memory_bytes: int = 0) -> CpuEngine:
-    """The CPU engine on ``threads`` threads (0: all cores this process may use)."""
+    """Returns the CPU engine on ``threads`` threads (0: all cores that this process may use)."""
     return CpuEngine(threads, max_memory_bytes)
 
 
 def available_memory_bytes() -> int:
-    """Memory a new state may take: what the kernel calls available, within the container's limit."""
+    """Returns the bytes that a new state may take: the kernel's available memory, within the container's limit."""
     try:
         text = _read("/proc/meminfo")
         at = text.index(b"MemAvailable:")
@@ -216,7 +220,7 @@ def available_memory_bytes() -> int:
 
 
 def _container_free_bytes() -> int:
-    """What the control group leaves, or a very large number where it sets no limit."""
+    """Returns the bytes that the control group leaves, or a very large number if it sets no limit."""
     try:
         return int(_read("/sys/fs/cgroup/memory.max")) - int(_read("/sys/fs/cgroup/memory.current"))
     except (OSError, ValueError):
@@ -224,7 +228,7 @@ def _container_free_bytes() -> int:
 
 
 def _read(path: str) -> bytes:
-    """The text of a file that the kernel makes up; a third of the time of an open file object."""
+    """Returns the text of a file of /proc or /sys, in a third of the time that an open file object takes."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         return os.read(descriptor, 1 << 14)
@@ -233,7 +237,7 @@ def _read(path: str) -> bytes:
 
 
 def extension_block(block: Block, threads: int = 1) -> _native.OzakiBlock:
-    """``block`` as the extension runs it, its residues made on ``threads`` threads."""
+    """Returns ``block`` in the form of the extension, which computes its residues on ``threads`` threads."""
     scheme = block.scheme
     constants = _native.OzakiScheme(
         scheme.moduli, [scheme.matrix_bits, scheme.column_bits, block.exponent], list(scheme.product)
@@ -242,5 +246,6 @@ def extension_block(block: Block, threads: int = 1) -> _native.OzakiBlock:
 
 
 def _native_state(state: State) -> _native.State:
+    """Returns the extension's object of ``state``."""
     assert isinstance(state, CpuState)
     return state.native

@@ -1,6 +1,6 @@
-"""A step's ops as a tile program of the C++ extension.
+"""The operators of a step as a tile program of the C++ extension.
 
-In: ops on physical qubits and the tile they run in. Out: a `_native.TileProgram`. It runs nothing.
+In: operators on physical qubits, and their tile. Out: a `_native.TileProgram`. It may not run the program.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ def tile_program(
     ops: Iterable[Op],
     fixed: tuple[Iterable[int], Iterable[int]] = ((), ()),
 ) -> _native.TileProgram:
-    """``ops`` as a program of the extension that runs inside tiles over ``qubits``.
+    """Returns ``ops`` as a program of the extension that runs inside tiles over ``qubits``.
 
     Args:
-        num_qubits: width of the state.
-        qubits: of the tile, in any order.
-        precision: of the state.
-        ops: in order.
-        fixed: qubits outside the tile that are |0>, and those that are |1>: what holds only zeros is left alone.
+        num_qubits: number of qubits of the state.
+        qubits: qubits of the tile, in any order.
+        precision: precision of the state.
+        ops: operators in order.
+        fixed: qubits outside the tile that are |0>, and those that are |1>; tiles that hold only zeros are skipped.
     """
     zeros, ones = fixed
     program = _native.TileProgram(num_qubits, list(qubits), list(zeros), list(ones), precision == "single")

@@ -16,7 +16,7 @@ from qsim_ozaki.engines.cuda.device.shapes import SHAPES
 from qsim_ozaki.engines.cuda.tile import search
 from qsim_ozaki.engines.cuda.tile.layout import Tile
 from qsim_ozaki.engines.cuda.tile.pairs import split_tf32
-from qsim_ozaki.ir import CORE, EMPTY, Kind, Op
+from qsim_ozaki.ir import EMPTY, PARITY_PRESERVING, Kind, Op
 
 PRECISIONS = ["double", "single"]
 CZ = np.array([1, 1, 1, -1], complex)
@@ -91,7 +91,7 @@ def cores(rng, qubits, count):
         angle = rng.uniform(0, 6)
         turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]], complex)
         yield from (Op(Kind.UNITARY, (q,), turn) for q in (a, b))
-        yield Op(Kind.UNITARY, (a, b), core(rng), name=CORE)
+        yield Op(Kind.UNITARY, (a, b), core(rng), name=PARITY_PRESERVING)
 
 
 def check(programs, ops, state, precision, folder, **options):

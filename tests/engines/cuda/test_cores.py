@@ -10,7 +10,7 @@ from qsim_ozaki.engines.cuda.tile.items import Item, lower, members, phases_of
 from qsim_ozaki.engines.cuda.tile.pairs import PairBlock
 from qsim_ozaki.engines.cuda.tile.schedule import Style, TileFrame, schedule
 from qsim_ozaki.engines.cuda.tile.stages import PhaseTerms
-from qsim_ozaki.ir import CORE, EMPTY, Kind, Op
+from qsim_ozaki.ir import EMPTY, PARITY_PRESERVING, Kind, Op
 
 HALF = np.array([[1, 1], [1, -1]]) / np.sqrt(2)
 
@@ -61,7 +61,7 @@ def applied(state, work, num_qubits):
 
 
 def item_of(matrix, qubits):
-    return lower([Op(Kind.UNITARY, qubits, np.asarray(matrix, complex), name=CORE)], 4)[0]
+    return lower([Op(Kind.UNITARY, qubits, np.asarray(matrix, complex), name=PARITY_PRESERVING)], 4)[0]
 
 
 @pytest.mark.parametrize("name", [*CORES, "random"])
@@ -95,8 +95,8 @@ def test_disjoint_cores_share_tables_and_others_do_not(rng):
 
 
 def test_matrices_that_are_not_unitary_and_conditions_stay(rng):
-    controlled = Op(Kind.UNITARY, (0, 1), CORES["iswap"], (2,), 1, name=CORE)
-    for op in (controlled, Op(Kind.UNITARY, (0, 1), 0.5 * CORES["iswap"], name=CORE)):
+    controlled = Op(Kind.UNITARY, (0, 1), CORES["iswap"], (2,), 1, name=PARITY_PRESERVING)
+    for op in (controlled, Op(Kind.UNITARY, (0, 1), 0.5 * CORES["iswap"], name=PARITY_PRESERVING)):
         (item,) = lower([op], 4)
         assert share_tables([item]) == [item]
 
@@ -111,7 +111,7 @@ def random_ops(rng, num_qubits, count):
             Op(Kind.DIAGONAL, (a, b), np.exp(1j * rng.uniform(0, 6, 4))),
             Op(Kind.DIAGONAL, (a, b), np.array([1, 1, 1, -1], complex)),
             Op(Kind.PERMUTATION, (a,), np.ones(2, complex), (b,), 1, np.array([1, 0])),
-            Op(Kind.UNITARY, (a, b), core(random_unitary(rng, 2), random_unitary(rng, 2)), name=CORE),
+            Op(Kind.UNITARY, (a, b), core(random_unitary(rng, 2), random_unitary(rng, 2)), name=PARITY_PRESERVING),
             Op(Kind.UNITARY, (a, b), random_unitary(rng, 4)),
             Op(Kind.UNITARY, (a,), random_unitary(rng, 2), (b, c), 2),
         ][int(rng.integers(8))]

@@ -47,7 +47,7 @@ def test_a_float_reduces_every_integer_to_its_balanced_residue(rng, scheme):
 
 
 def test_a_float_reduces_every_short_sum_to_its_balanced_residue(scheme):
-    assert f"kShortDepth = {tables.SHORT_DEPTH};" in (kernels.SOURCES / "ozaki" / "ozaki/ozaki.cuh").read_text()
+    assert f"kShortDepth = {tables.SHORT_DEPTH};" in (kernels.SOURCES / "ozaki" / "ozaki.cuh").read_text()
     for m, row in zip(MODULI, scheme["moduli"], strict=True):
         largest = tables.SHORT_DEPTH * (m // 2) ** 2
         bias = int(row["short_bias"]) - 0x4B000000 + 2**23
