@@ -280,7 +280,7 @@ def test_a_phase_alone_is_a_gate_and_x_is_antidiagonal():
 
 
 def test_random_states_are_the_same_for_a_seed_and_of_norm_one(monkeypatch):
-    for module in ("bench_gpu", "calibrate_ops"):
+    for module in ("bench.gpu.state", "engines.probes"):
         monkeypatch.setattr(f"qsim_ozaki.{module}.PART_QUBITS", 8)
     cupy, made = fake_gpu.Cupy(), []
     for kind, seed in ((np.complex128, 1), (np.complex128, 1), (np.complex128, 2), (np.complex64, 1)):

@@ -67,7 +67,7 @@ def test_the_charts_show_every_ratio(charts):
 @pytest.mark.parametrize(("name", "num_qubits"), [("cpu24", 24), ("h200_custatevec", 30)])
 def test_ratios_are_those_of_the_report(charts, name, num_qubits):
     record = charts.read(name)
-    report = bench_report.read(str(charts.RECORDS / f"{name}.json"))
+    report = bench_report.read_report(str(charts.RECORDS / f"{name}.json"))
     speedups = {r.family: r.speedup("double") for r in report.rows if r.num_qubits == num_qubits and r.has("double")}
     pairs = [(family, "") for family in charts.CPU] if name == "cpu24" else []
     pairs = pairs or [(family, start) for family in charts.H200 for start in ("", " from zero")]
