@@ -71,7 +71,7 @@ class Operands:
         return f"args.mask[{len(self.masks) - 1}]"
 
     def choose(self, values: ComplexArray) -> int:
-        """Appends a table that outer bits choose from unless an equal one is there; returns its shared-memory offset."""
+        """Appends a table that outer bits choose from unless an equal one is there; returns its offset in bytes."""
         data = self.amps(values).tobytes()
         data += bytes(-len(data) % 16)
         key = ("chosen", data)
