@@ -1,6 +1,7 @@
-"""Measures a GPU once, in a few seconds, and keeps the record in a file.
+"""Measures a GPU once, in a few seconds, and stores the record in a file.
 
-In: a CUDA engine, as a `StepRunner`. Out: a `Device`. The file is named by GPU, driver and kernel sources.
+In: a CUDA engine, as a `StepRunner`. Out: a `Device`. It may not plan. The record is stored under the names of the GPU
+and the driver and the hash of the kernel sources.
 """
 
 from __future__ import annotations
@@ -41,12 +42,12 @@ from qsim_ozaki.ir import (
 )
 
 LARGE_BYTES = 1 << 30  # several times any L2
-ROTATION_LAYERS, SWEEPS_PER_LAYER = 8, 4  # on 12 tile qubits: three rotations to a sweep, as the cost model counts
-REPEATS, QUICK_REPEATS = 5, 15  # the second of what takes less than a millisecond
-BLOCK_QUBITS = 9  # of the matrix by which tensor cores are measured: beyond it their rate changes little
-MIXING_LAYERS = 1  # about as many operators as passes of circuits have, compiled in a second
-# Measured blocks: where either arithmetic may win; native, at 34 bits and at FP64 parity; on states from those of many
-# chunks to those that take the host longer than the card.
+ROTATION_LAYERS, SWEEPS_PER_LAYER = 8, 4  # on 12 tile qubits: three rotations per sweep, as the cost model counts
+REPEATS, QUICK_REPEATS = 5, 15  # the second is for work that takes less than a millisecond
+BLOCK_QUBITS = 9  # of the matrix that measures the tensor cores: on more qubits their rate changes little
+MIXING_LAYERS = 1  # has about as many operators as passes of circuits have, and compiles in a second
+# The measured blocks have sizes at which either arithmetic may be faster: native, emulated at 34 bits, and emulated at
+# FP64 parity. Their states range from many chunks down to states that take the host longer than the GPU.
 MEASURED_QUBITS, MEASURED_MODULI, MEASURED_WIDTHS = (8, 9, 10, 11), (0, 9, 16), 4
 BATCH = 8  # steps between two events: the first launch waits for the host, which would count as device time
 RECORDS = DeviceRecords("cuda-devices.json")
@@ -55,7 +56,7 @@ PASS_RATES = {  # names in the file of the rates of each precision
     "single": ("single_flops_per_s", "single_gate_updates_per_s", "single_dense_flops_per_s"),
 }
 MEMORY_RATES = ("bandwidth_bytes_per_s", "cache_bandwidth_bytes_per_s", "fill_bytes_per_s")
-FIELDS = {  # of the file; one of a version with other names is measured anew
+FIELDS = {  # names in the file; a file with other names is of another version, and the GPU is measured again
     *PASS_RATES["double"],
     *PASS_RATES["single"],
     *MEMORY_RATES,
@@ -64,18 +65,18 @@ FIELDS = {  # of the file; one of a version with other names is measured anew
 
 
 class StepRunner(Protocol):
-    """The CUDA engine, as far as its measurement needs it.
+    """The part of the CUDA engine that its measurement needs.
 
     Attributes:
-        launcher: of the GPU.
-        compiler: of specialised kernels.
+        launcher: launches kernels on the GPU.
+        compiler: compiles specialised kernels.
     """
 
     launcher: Launcher
     compiler: Compiler
 
     def allocate(self, num_qubits: int, precision: str) -> CudaState:
-        """A new state |0...0>."""
+        """Returns a new state |0...0>."""
 
     def run_step(self, state: CudaState, step: Step) -> None:
         """Does ``step`` in place."""
@@ -85,7 +86,7 @@ class StepRunner(Protocol):
 
 
 def cuda_device(engine: StepRunner) -> Device:
-    """The record of the engine's GPU: rates from the cache file, or measured now; free memory as it is."""
+    """Returns the record of the engine's GPU: rates from the cache file or measured now, and the free memory now."""
     measured = _rates(engine)
     return Device(
         name=engine.launcher.device_name,
@@ -111,26 +112,27 @@ def cuda_device(engine: StepRunner) -> Device:
 
 
 def _rates(engine: StepRunner) -> dict[str, Any]:
-    """Measured fields of the record: from this process, the file, or now."""
+    """Returns the measured fields of the record: known in this process, read from the file, or measured now."""
     driver = engine.launcher.cupy.cuda.runtime.driverGetVersion()
     name = f"{engine.launcher.device_name} driver {driver} {nvrtc.sources_hash()[:16]}"
     return RECORDS.record(name, FIELDS, lambda: measure(engine))
 
 
 def measure(engine: StepRunner) -> dict[str, Any]:
-    """Rates of the engine's GPU, each from the kernels that plans use, on states as full as a circuit's."""
+    """Measures the rates of the engine's GPU with the kernels that plans use, on states without zeros."""
     size = LARGE_BYTES
     while size > engine.launcher.free_bytes() // 4:
         size //= 2
     qubits = (size // 16).bit_length() - 1
-    compile_blocks(engine.launcher.architecture)  # first: times that the host bounds need it cooled down again
+    # Compiling comes first: some times are bound by the host, which must cool down again before they are measured.
+    compile_blocks(engine.launcher.architecture)
     rates = _pass_rates(engine, qubits)
     tiny, tile = engine.allocate(12, "double"), tuple(range(12))
     nothing, mixing = TilePass(tile, NOTHING), TilePass(tile, mixing_layers(tile, MIXING_LAYERS))
-    of_mixes = step_seconds(engine, tiny, mixing) - step_seconds(engine, tiny, nothing)
+    mixing_seconds = step_seconds(engine, tiny, mixing) - step_seconds(engine, tiny, nothing)
     return rates | {
         "int8_ops_per_s": int8_rate(engine.launcher),
-        "min_gate_seconds": max(of_mixes, 0.0) / tile_work(mixing.ops).gate_updates,
+        "min_gate_seconds": max(mixing_seconds, 0.0) / tile_work(mixing.ops).gate_updates,
         "dense_times": block_times(engine, qubits),
         "launch_seconds": seconds_in_turn(
             engine.launcher.cupy, [partial(engine.run_step, tiny, nothing)], QUICK_REPEATS
@@ -139,7 +141,7 @@ def measure(engine: StepRunner) -> dict[str, Any]:
 
 
 def _pass_rates(engine: StepRunner, qubits: int) -> dict[str, float]:
-    """Rates of passes over states of so many qubits, in both precisions."""
+    """Measures the rates of passes over states of ``qubits`` qubits, in both precisions."""
     amps, line = 2.0**qubits, SHAPES["double"].line_qubits
     tile = (*range(line), *range(qubits - 12 + line, qubits))
     turns, mixing = rotations(tile, ROTATION_LAYERS), mixing_layers(tile, MIXING_LAYERS)
@@ -162,7 +164,7 @@ def _pass_rates(engine: StepRunner, qubits: int) -> dict[str, float]:
 
 
 def filled(engine: StepRunner, qubits: int, precision: str) -> CudaState:
-    """A random state: multipliers that read zeros draw less of the power that bounds long runs."""
+    """Returns a random state: multiplying zeros draws less power, and power bounds the rates of long runs."""
     state = engine.allocate(qubits, precision)
     fill(engine.launcher.cupy, state.amps)
     return state
@@ -176,10 +178,10 @@ def compile_blocks(architecture: int) -> None:
 
 
 def block_times(engine: StepRunner, most_qubits: int) -> list[tuple[int, int, int, float]]:
-    """Seconds of blocks alone: (qubits of the matrix, moduli or 0, qubits of the state, seconds), ascending.
+    """Measures single blocks: (qubits of the matrix, moduli or 0, qubits of the state, seconds), ascending.
 
-    Those of one size take turns: blocks of another would leave them colder caches than circuits of equal blocks have.
-    Targets are spread, as most are: the highest of a state take up to a fifth longer.
+    Blocks of one size take turns: after blocks of another size, caches would be colder than in circuits of equal
+    blocks. Targets are spread over the state, as most targets are: the highest qubits take up to a fifth longer.
     """
     widths = [most_qubits - 2 * number for number in range(MEASURED_WIDTHS)]
     spread = [int(q) for q in np.random.default_rng(8).permutation(widths[-1])]
@@ -188,8 +190,8 @@ def block_times(engine: StepRunner, most_qubits: int) -> list[tuple[int, int, in
     times = []
     for n in widths:
         state = filled(engine, n, "double")
-        for k, alike in zip(MEASURED_QUBITS, blocks, strict=True):
-            actions = [partial(engine.run_step, state, block) for block in alike]
+        for k, blocks_of_size in zip(MEASURED_QUBITS, blocks, strict=True):
+            actions = [partial(engine.run_step, state, block) for block in blocks_of_size]
             seconds = seconds_in_turn(engine.launcher.cupy, actions, REPEATS if n == most_qubits else QUICK_REPEATS)
             times += [(k, moduli, n, median) for moduli, median in zip(MEASURED_MODULI, seconds, strict=True)]
     engine.forget()
@@ -197,7 +199,7 @@ def block_times(engine: StepRunner, most_qubits: int) -> list[tuple[int, int, in
 
 
 def step_seconds(engine: StepRunner, state: CudaState, step: Step) -> float:
-    """Median seconds of ``step`` by device events, compiled and warm."""
+    """Returns the median seconds of ``step`` by device events, after its compilation and a warm-up."""
 
     def several() -> None:
         for _ in range(BATCH):
@@ -210,12 +212,12 @@ def step_seconds(engine: StepRunner, state: CudaState, step: Step) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Clocked:
-    """One run of something on a GPU.
+    """The times of one action on a GPU.
 
     Attributes:
-        seconds: between device events before and after it.
-        host_seconds: until the host had issued all of it.
-        wall_seconds: until it was done.
+        seconds: between the device events before and after the action.
+        host_seconds: until the host had issued all launches.
+        wall_seconds: until the GPU had finished.
     """
 
     seconds: float
@@ -224,7 +226,7 @@ class Clocked:
 
 
 def clock(cupy: Any, action: Callable[[], object]) -> Clocked:
-    """Runs ``action``, whose launches go to the current stream, on an idle GPU."""
+    """Runs ``action`` once on an idle GPU and returns its times; its launches go to the current stream."""
     start, end = cupy.cuda.Event(), cupy.cuda.Event()
     begin = time.perf_counter()
     start.record()
@@ -237,15 +239,16 @@ def clock(cupy: Any, action: Callable[[], object]) -> Clocked:
 
 
 def event_seconds(cupy: Any, action: Callable[[], object], repeats: int = REPEATS) -> float:
-    """Median seconds of ``action`` on the current stream by device events, after a warm-up."""
+    """Returns the median seconds of ``action`` on the current stream by device events, after a warm-up."""
     action()
     return float(np.median([clock(cupy, action).seconds for _ in range(repeats)]))
 
 
 def seconds_in_turn(cupy: Any, actions: Sequence[Callable[[], object]], repeats: int) -> list[float]:
-    """Median seconds of each action on an idle GPU by device events, in turn; the host's count where a GPU waits.
+    """Returns the median seconds of every action on an idle GPU by device events; the actions take turns.
 
-    Not the least: times that the host bounds vary, and of two actions the one with more launches varies more.
+    The time of the host counts where the GPU waits for it. The median is used and not the minimum: times that the host
+    bounds vary, and the time of an action with more launches varies more.
     """
     for action in actions:
         action()
@@ -254,7 +257,7 @@ def seconds_in_turn(cupy: Any, actions: Sequence[Callable[[], object]], repeats:
 
 
 def pass_seconds(launcher: Launcher, state: CudaState) -> float:
-    """Seconds of one in-place read and write of ``state``: the collapse kernel with an empty condition scales by 1."""
+    """Returns the seconds of one in-place read and write of ``state``: a collapse without a condition scales by 1."""
     size = int(state.amps.size)
     args = (state.amps, np.uint64(size), np.uint64(0), np.uint64(0), np.float64(1.0))
     blocks = min(size // 256, 1 << 20)
@@ -263,7 +266,7 @@ def pass_seconds(launcher: Launcher, state: CudaState) -> float:
 
 
 def int8_rate(launcher: Launcher) -> float:
-    """INT8 operations per second of m16n8k32 products with register operands."""
+    """Measures INT8 operations per second of m16n8k32 products with register operands."""
     iterations, blocks = 2000, 2 * launcher.num_processors
     sink = launcher.cupy.empty(1, np.int32)
     args = (sink, np.int32(iterations), np.int32(5))

@@ -1,6 +1,6 @@
-"""The CUDA engine: states in GPU memory, steps as launches of the kernels in `kernels/cuda`.
+"""The CUDA engine: states in GPU memory, and steps as launches of the kernels in `kernels/cuda`.
 
-In: steps of a plan. Out: amplitudes, probabilities, samples. It decides nothing and holds no second copy of a state.
+In: steps of a plan. Out: amplitudes, probabilities, samples. It may not plan, nor hold a second copy of a state.
 """
 
 from __future__ import annotations
@@ -48,17 +48,17 @@ from qsim_ozaki.ir import (
 )
 
 CACHED_PROGRAMS = 256
-EVEN_RATES = (90,)  # architectures whose FP64 tensor cores do as many flop a second as their FP32 units
-TABLE_BITS = 11  # of each of the tables that a product state is made of
+EVEN_RATES = (90,)  # architectures whose FP64 tensor cores do as many flops per second as their FP32 units
+TABLE_BITS = 11  # qubits of one table of a product state, at most
 
 
 class CudaEngine:
     """Runs steps on one GPU, on CuPy's current stream of the calling thread.
 
     Attributes:
-        launcher: of the GPU.
-        compiler: of specialised kernels.
-        threads: of the host, for what is computed there.
+        launcher: launches kernels on the GPU.
+        compiler: compiles specialised kernels.
+        threads: threads of the host, for computations there.
     """
 
     name = "cuda"
@@ -74,22 +74,22 @@ class CudaEngine:
 
     @property
     def device_name(self) -> str:
-        """The GPU, as the driver calls it."""
+        """The name of the GPU, as the driver reports it."""
         return self.launcher.device_name
 
     def device(self) -> Device:
-        """The calibrated record of this GPU."""
+        """Returns the calibrated record of this GPU."""
         return calibrate.cuda_device(self)
 
     def _empty(self, num_qubits: int, precision: str) -> CudaState:
-        """A state to be written; where it does not fit, compiled steps and their tables are given up first."""
+        """Returns a state whose amplitudes are not written yet; if it does not fit, compiled steps are freed first."""
         return new_state(self.launcher, num_qubits, precision, self.forget)
 
     def allocate(self, num_qubits: int, precision: str) -> CudaState:
-        """A new state |0...0>.
+        """Returns a new state |0...0>.
 
         Raises:
-            CapacityError: it does not fit the GPU's free memory or the engine's limit.
+            CapacityError: the state does not fit the GPU's free memory or the engine's limit.
         """
         state = self._empty(num_qubits, precision)
         state.amps.data.memset_async(0, state.amps.nbytes)
@@ -99,7 +99,7 @@ class CudaEngine:
         return state
 
     def load(self, vector: NDArray[np.complexfloating], precision: str) -> CudaState:
-        """A new state holding ``vector`` (any complex dtype, ``(2**n,)``)."""
+        """Returns a new state with the amplitudes ``vector`` (any complex dtype, ``(2**n,)``)."""
         state = self._empty(vector.size.bit_length() - 1, precision)
         if state.amps.size != vector.size:
             state.amps.fill(0)
@@ -107,36 +107,36 @@ class CudaEngine:
         return state
 
     def copy(self, state: State) -> CudaState:
-        """An independent copy of ``state``."""
+        """Returns an independent copy of ``state``."""
         out = self._empty(state.num_qubits, state.precision)
         out.amps[...] = _on_gpu(state).amps
         return out
 
     def vector(self, state: State) -> NDArray[np.complexfloating]:
-        """The amplitudes as a new host array."""
+        """Returns the amplitudes as a new host array."""
         return _on_gpu(state).vector()
 
     def norm(self, state: State) -> float:
-        """Squared 2-norm of the state, the same bits on every run."""
+        """Returns the squared 2-norm of the state; every run gives the same bits."""
         return float(self.probabilities(state, ())[0])
 
     def probabilities(self, state: State, qubits: Sequence[int]) -> NDArray[np.float64]:
-        """Marginal probabilities ``(2**len(qubits),)``; index bit j is ``qubits[j]``."""
+        """Returns marginal probabilities ``(2**len(qubits),)``; index bit j is ``qubits[j]``."""
         return measure.probabilities(self.launcher, _on_gpu(state), qubits)
 
     def pauli_values(self, state: State, x: NDArray[np.uint64], z: NDArray[np.uint64]) -> NDArray[np.float64]:
-        """``<state| P |state>`` of Pauli strings, ``(strings,)``."""
+        """Returns ``<state| P |state>`` of Pauli strings, ``(strings,)``."""
         if state.num_qubits < pauli.CHUNK_QUBITS:
             return np.asarray(string_values(self.vector(state)[None], x, z, self.threads)[0])
         return pauli.values(self.launcher, _on_gpu(state), x, z)
 
     def amplitudes(self, state: State, indices: NDArray[np.int64]) -> NDArray[np.complexfloating]:
-        """The amplitudes of these basis states."""
+        """Returns the amplitudes of the basis states ``indices``."""
         amps = _on_gpu(state).amps[self.launcher.cupy.asarray(indices)]
         return cast("NDArray[np.complexfloating]", amps.get())
 
     def sample(self, state: State, uniforms: NDArray[np.float64]) -> NDArray[np.int64]:
-        """The basis state at which the cumulative probability passes each of ``uniforms`` times the norm."""
+        """Returns the basis states at which the cumulative probability passes ``uniforms`` times the squared norm."""
         return measure.sample(self.launcher, _on_gpu(state), uniforms)
 
     def collapse(self, state: State, qubits: Sequence[int], outcome: int, scale: float) -> None:
@@ -148,12 +148,12 @@ class CudaEngine:
 
     @property
     def stack_qubits(self) -> int:
-        """Qubits of the widest state of which two copies fit a block's shared memory, in double precision."""
+        """Width of the widest state of which two double-precision copies fit a block's shared memory."""
         num_amps = self.launcher.shared_bytes // (2 * amplitude_bytes("double"))
         return min(MAX_STACK_QUBITS, num_amps.bit_length() - 1)
 
     def run_stacks(self, works: Sequence[StackWork], precision: str) -> list[NDArray[np.complexfloating]]:
-        """Each work's final states, ``(rows, 2**num_qubits)``: all of them in one launch."""
+        """Runs all works in one launch; returns the final states of every work, ``(rows, 2**num_qubits)``."""
         cupy = self.launcher.cupy
         tables, kind = stack_tables(works), DTYPES[precision]
         out = cupy.empty(tables.num_amps, kind)
@@ -165,13 +165,16 @@ class CudaEngine:
         return split_rows(out.get(), works)
 
     def run_step(self, state: State, step: Step) -> None:
-        """Does ``step`` in place. It is compiled once per width and precision: a plan that runs again only launches."""
+        """Does ``step`` in place.
+
+        A step is compiled once per width and precision; a plan that runs again only launches.
+        """
         on_gpu = _on_gpu(state)
-        emulated = isinstance(step, DenseBlock) and step.path is Path.OZAKI  # one block serves states of every width
+        emulated = isinstance(step, DenseBlock) and step.path is Path.OZAKI  # one block runs on states of every width
         key = (id(step), 0 if emulated else on_gpu.num_qubits, on_gpu.precision)
         program = self._programs.get(key)
         if program is None:
-            # The entry holds the step, so that no other step can have its id for as long as the entry is there.
+            # The entry keeps the step alive, so that no other step can have its id while the entry exists.
             program = self._programs[key] = (step, self._launches(on_gpu, step))
             if len(self._programs) > CACHED_PROGRAMS:
                 self._programs.popitem(last=False)
@@ -181,17 +184,17 @@ class CudaEngine:
             launch(on_gpu)
 
     def take_checks(self, state: State) -> ColumnChecks:
-        """The outcome of the checks of the emulated blocks on ``state`` since the last call."""
+        """Returns the outcome of the checks of the emulated blocks on ``state`` since the last call."""
         on_gpu = _on_gpu(state)
         checks, on_gpu.checks = on_gpu.checks, ColumnChecks()
         return checks
 
     def forget(self) -> None:
-        """Lets go of compiled steps, and with them of their matrices and tables on the device."""
+        """Frees compiled steps with their matrices and tables on the device."""
         self._programs.clear()
 
     def _launches(self, state: CudaState, step: Step) -> list[StateLaunch]:
-        """The launches that do ``step`` on states of this width and precision."""
+        """Returns the launches that do ``step`` on states of this width and precision."""
         if isinstance(step, Prepare):
             return self._prepare(state, step)
         if isinstance(step, HadamardPass):
@@ -200,8 +203,8 @@ class CudaEngine:
                 raise EngineError(f"a Hadamard pass over {len(step.qubits)} qubits does not fit a tile of {tile}")
             return self._compile(state, Tile(step.qubits), [Op(Kind.HADAMARD, step.qubits, EMPTY)])
         if isinstance(step, TilePass):
-            held = Tile(step.qubits, step.zero_qubits, step.swaps, step.fresh_qubits)
-            return self._compile(state, held, step.ops, step.row)
+            tile_of_pass = Tile(step.qubits, step.zero_qubits, step.swaps, step.fresh_qubits)
+            return self._compile(state, tile_of_pass, step.ops, step.row)
         if isinstance(step, DenseBlock) and step.path is Path.NATIVE:
             return self._compile(state, Tile(step.op.targets, step.zero_qubits), [step.op])
         if isinstance(step, DenseBlock):
@@ -209,7 +212,7 @@ class CudaEngine:
         raise EngineError(f"the CUDA engine has no step {step}")
 
     def _emulated(self, state: CudaState, step: DenseBlock) -> StateLaunch:
-        """One matrix by INT8 products; columns that fail their check are redone natively, and counted."""
+        """Returns the launch of one matrix by INT8 products; columns that fail are redone in FP64 and counted."""
         op = step.op
         fixed = dict.fromkeys(step.zero_qubits, 0) | dict.fromkeys(step.one_qubits, 1)
         fixed |= {c: op.ctrl_state >> b & 1 for b, c in enumerate(op.controls)}
@@ -218,27 +221,31 @@ class CudaEngine:
         return lambda target: target.checks.add(*block.run(target.amps, instance))
 
     def _compile(self, state: CudaState, tile: Tile, ops: Sequence[Op], row: bool = False) -> list[StateLaunch]:
-        """Tile programs, with matrices that do not fit the registers or that tensor cores do better in between."""
+        """Returns the launches of a tile pass.
+
+        They are tile programs, and between them launches of matrices that do not fit the registers or that tensor
+        cores do faster.
+        """
         launches: list[StateLaunch] = []
         waiting: list[Op] = []
         later = replace(tile, fresh_qubits=())
 
-        def add_pass(held: Tile, pass_ops: Sequence[Op]) -> None:
-            work = PassWork(held, pass_ops, state.kernel_qubits, state.precision, row)
+        def add_pass(pass_tile: Tile, pass_ops: Sequence[Op]) -> None:
+            work = PassWork(pass_tile, pass_ops, state.kernel_qubits, state.precision, row)
             launches.append(tile_launch(self.launcher, self.compiler, work))
 
         def flush(swaps: tuple[tuple[int, int], ...] = ()) -> None:
-            held = later if launches else tile
-            if waiting or swaps or held.fresh_qubits:
-                add_pass(replace(held, swaps=swaps), tuple(waiting))
+            pass_tile = later if launches else tile
+            if waiting or swaps or pass_tile.fresh_qubits:
+                add_pass(replace(pass_tile, swaps=swaps), tuple(waiting))
                 waiting.clear()
 
         shape = SHAPES[state.precision]
-        if _fits_one(ops, shape.tile_qubits):
+        if _fits_one_program(ops, shape.tile_qubits):
             add_pass(tile, ops)
             return launches
         for op in ops:
-            # alone on a large state, tensor cores do a matrix on 3 or 4 qubits in the time of a pass
+            # On a large state, tensor cores do a single matrix on 3 or 4 qubits in the time of a pass.
             alone = len(ops) == 1 and state.kernel_qubits >= REPEAT_QUBITS and self._has_tensor_cores(state)
             widest = 2 if alone else shape.register_qubits
             wide = op.kind is Kind.UNITARY and len(op.targets) > widest
@@ -251,11 +258,15 @@ class CudaEngine:
         return launches
 
     def _has_tensor_cores(self, state: CudaState) -> bool:
-        """Whether this GPU has FP64 tensor cores, and for complex64 such as do as many flop a second as FP32 units."""
+        """Returns whether dense blocks should use the FP64 tensor cores of this GPU.
+
+        For complex64, these must do as many flops per second as the FP32 units.
+        """
         known = TENSOR_CORES if state.precision == "double" else EVEN_RATES
         return self.launcher.architecture in known
 
     def _dense_launch(self, state: CudaState, op: Op, zero_qubits: Sequence[int]) -> StateLaunch:
+        """Returns the launch of one matrix in native arithmetic: by a dense kernel, else by a library product."""
         launcher = self.launcher
         if len(op.targets) == 3:
             op = cuda_dense.with_free_target(op, zero_qubits, state.kernel_qubits)
@@ -283,7 +294,7 @@ class CudaEngine:
         return run
 
     def _prepare(self, state: CudaState, step: Prepare) -> list[StateLaunch]:
-        """A product state; its tables are on the device once."""
+        """Returns the launches that write a product state; its tables are uploaded once."""
         launcher = self.launcher
         n, padded = state.num_qubits, state.amps.size != 1 << state.num_qubits
         if step.alone and not padded:
@@ -305,7 +316,7 @@ class CudaEngine:
 
 
 def product_table(factors: ComplexArray) -> ComplexArray:
-    """``table[i] = prod_q factors[q, bit q of i]``."""
+    """Returns ``table[i] = prod_q factors[q, bit q of i]``."""
     table = np.ones(1, complex)
     for zero, one in factors:
         table = np.concatenate([table * zero, table * one])
@@ -313,11 +324,11 @@ def product_table(factors: ComplexArray) -> ComplexArray:
 
 
 def create(threads: int = 0, max_memory_bytes: int = 0) -> CudaEngine:
-    """The CUDA engine on the current GPU.
+    """Returns the CUDA engine on the current GPU.
 
     Args:
-        threads: not used; a GPU has its own.
-        max_memory_bytes: limit for one state, 0 for what the GPU has free.
+        threads: not used; the option is for the CPU engine.
+        max_memory_bytes: limit for one state; 0 for the free memory of the GPU.
 
     Raises:
         EngineError: CuPy is not installed, or there is no usable GPU, with the reason.
@@ -339,8 +350,8 @@ def create(threads: int = 0, max_memory_bytes: int = 0) -> CudaEngine:
     return CudaEngine(Launcher(cupy, max_memory_bytes))
 
 
-def _fits_one(ops: Sequence[Op], tile_qubits: int) -> bool:
-    """Whether no operator is one that a tile program may not hold."""
+def _fits_one_program(ops: Sequence[Op], tile_qubits: int) -> bool:
+    """Returns whether one tile program can hold all operators."""
     if not isinstance(ops, OpList) or not ops or ops.native.large_matrices(3):
         return False
     return bool(ops.native.mixed_mask().bit_count() <= tile_qubits)

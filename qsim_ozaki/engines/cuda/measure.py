@@ -1,6 +1,6 @@
-"""Probabilities and samples of a state in GPU memory, with bounded scratch.
+"""Computes probabilities and samples of a state in GPU memory, with bounded scratch memory.
 
-In: a launcher and a state. Out: host arrays of probabilities and basis states. It never copies the state whole.
+In: a launcher and a state. Out: host arrays of probabilities and basis states. It may not copy the whole state.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from qsim_ozaki.engines.cuda.device.state import CudaState
 from qsim_ozaki.ir import mask_of
 
 LANE_QUBITS = 5
-WARPS = 1 << 16  # enough to fill any GPU; fixed, so that sums have the same bits on all of them
-SLAB = 1 << 26  # outcomes held on the GPU at once: 512 MiB
-CHUNK_BITS = 10  # amplitudes a warp scans for one sample: 16 KiB
+WARPS = 1 << 16  # enough to fill any GPU; the same on all GPUs, so that sums have the same bits
+SLAB = 1 << 26  # outcomes that are on the GPU at once: 512 MiB
+CHUNK_BITS = 10  # log2 of the amplitudes that a warp scans for one sample: 16 KiB
 SAMPLES = 1 << 24  # per launch
 MARGINAL = np.dtype(
     [
@@ -37,23 +37,24 @@ MARGINAL = np.dtype(
 
 
 def probabilities(launcher: Launcher, state: CudaState, qubits: Sequence[int]) -> NDArray[np.float64]:
-    """Marginal probabilities; index bit j is ``qubits[j]``."""
+    """Returns marginal probabilities ``(2**len(qubits),)``; index bit j is ``qubits[j]``."""
     ascending = sorted(qubits)
     if state.num_qubits < LANE_QUBITS:
         result = _host_marginal(state.vector(), ascending)
     else:
         result = np.empty(1 << len(ascending))
-        at = 0
+        start = 0
         for partial in _marginals(launcher, state, ascending):
             sums = launcher.cupy.asnumpy(partial).sum(axis=0)
-            result[at : at + sums.size] = sums
-            at += sums.size
+            result[start : start + sums.size] = sums
+            start += sums.size
     k = len(ascending)
     axes = [k - 1 - ascending.index(q) for q in reversed(qubits)]
     return np.ascontiguousarray(result.reshape((2,) * k).transpose(axes)).reshape(-1)
 
 
 def _host_marginal(vector: NDArray[np.complexfloating], ascending: Sequence[int]) -> NDArray[np.float64]:
+    """Returns the marginal probabilities of a small state, computed on the host."""
     index = np.arange(vector.size)
     outcome = np.zeros_like(index)
     for j, q in enumerate(ascending):
@@ -63,7 +64,7 @@ def _host_marginal(vector: NDArray[np.complexfloating], ascending: Sequence[int]
 
 
 def _marginals(launcher: Launcher, state: CudaState, ascending: Sequence[int]) -> Iterator[Any]:
-    """Arrays (chunks, outcomes) on the GPU, slab by slab of the high measured qubits."""
+    """Yields arrays (chunks, outcomes) on the GPU, one for each slab of values of the high measured qubits."""
     lanes = [q for q in ascending if q < LANE_QUBITS]
     high = [q for q in ascending if q >= LANE_QUBITS]
     rest = state.num_qubits - LANE_QUBITS - len(high)
@@ -74,7 +75,7 @@ def _marginals(launcher: Launcher, state: CudaState, ascending: Sequence[int]) -
     record["chunk_size"] = 1 << (rest - chunk_bits)
     record["lane_mask"], record["lane_count"] = mask_of(lanes), len(lanes)
     record["runs"] = runs_record(high)
-    argument = opaque(record)  # of the same memory
+    argument = opaque(record)  # shares the memory of ``record``
     instance = INSTANCES[state.precision]
     for first in range(0, 1 << len(high), num_high):
         record["first_high"] = first
@@ -85,7 +86,7 @@ def _marginals(launcher: Launcher, state: CudaState, ascending: Sequence[int]) -
 
 
 def sample(launcher: Launcher, state: CudaState, uniforms: NDArray[np.float64]) -> NDArray[np.int64]:
-    """The basis state at which the cumulative probability passes each of ``uniforms`` times the norm, in order."""
+    """Returns the basis states at which the cumulative probability passes ``uniforms`` times the squared norm."""
     if state.num_qubits < LANE_QUBITS:
         return _host_sample(state.vector(), uniforms)
     cupy = launcher.cupy
@@ -112,6 +113,7 @@ def sample(launcher: Launcher, state: CudaState, uniforms: NDArray[np.float64]) 
 
 
 def _host_sample(vector: NDArray[np.complexfloating], uniforms: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Returns the samples of a small state, computed on the host."""
     probability = np.abs(vector.astype(complex)) ** 2
     cumulative = np.cumsum(probability)
     drawn = np.searchsorted(cumulative, uniforms * cumulative[-1], side="right")

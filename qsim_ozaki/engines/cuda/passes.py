@@ -1,6 +1,7 @@
-"""Launches of tile passes: by the interpreter at once, by specialised kernels once their sources are compiled.
+"""Launches tile passes: by the interpreter at once, and by specialised kernels once their sources are compiled.
 
-In: a tile pass's qubits and ops. Out: functions that launch it on a state. It decides only when compiling pays.
+In: a tile pass's qubits and ops. Out: a function that launches it on a state. It may only decide when a pass is worth
+compiling.
 """
 
 from __future__ import annotations
@@ -50,11 +51,11 @@ class PassWork:
     """A tile pass, for states of one width and precision.
 
     Attributes:
-        tile: the step's.
-        ops: in order.
-        num_qubits: width that the kernels see.
+        tile: the tile of the step.
+        ops: the operators, in order.
+        num_qubits: width of the state with its padding.
         precision: ``"double"`` or ``"single"``.
-        row: as `TilePass` has it.
+        row: the field of `TilePass` with this name.
     """
 
     tile: Tile
@@ -65,11 +66,11 @@ class PassWork:
 
 
 def tile_launch(launcher: Launcher, compiler: Compiler, work: PassWork) -> StateLaunch:
-    """A function that runs one tile pass on a state of its width and precision.
+    """Returns a function that runs one tile pass on a state of its width and precision.
 
     Args:
-        launcher: of the GPU.
-        compiler: of specialised kernels.
+        launcher: launches kernels on the GPU.
+        compiler: compiles specialised kernels.
         work: the pass; a tile that is larger than the kernels' is cut to the qubits that operators mix.
     """
     if len(work.tile.qubits) > SHAPES[work.precision].tile_qubits:
@@ -78,12 +79,12 @@ def tile_launch(launcher: Launcher, compiler: Compiler, work: PassWork) -> State
     return _Pass(launcher, compiler, work).run
 
 
-# Sources of the last pass of each structure for which any were generated: passes of other numbers need almost the same.
-LAST_SOURCES: LruCache[list[str]] = LruCache(8 << 20, 2048)  # passes of a few hundred operators have about 10 KiB each
+# Generated sources of the last pass of each structure: a pass with other numbers needs almost the same sources.
+LAST_SOURCES: LruCache[list[str]] = LruCache(8 << 20, 2048)  # a pass of a few hundred operators has about 10 KiB
 
 
 def _last_sources(work: PassWork) -> list[str]:
-    """Sources of the last pass of this structure, a list that its next pass replaces in place."""
+    """Returns the sources of the last pass of this structure, in a list whose items the next pass replaces."""
     if not isinstance(work.ops, OpList):
         return []
     structure = work.ops.native.structure()
@@ -93,7 +94,7 @@ def _last_sources(work: PassWork) -> list[str]:
 
 
 class _Pass:
-    """A tile pass on states of one width and precision; it is cached, and holds none of them."""
+    """A tile pass on states of one width and precision; it is cached, so it keeps no reference to a state."""
 
     def __init__(self, launcher: Launcher, compiler: Compiler, work: PassWork) -> None:
         self.launcher, self.compiler, self.work = launcher, compiler, work
@@ -105,7 +106,7 @@ class _Pass:
         self.interpreted: StateLaunch | None = None
 
     def run(self, state: CudaState) -> None:
-        """Runs it on ``state``."""
+        """Runs the pass on ``state``."""
         if self.parts is None and self._is_worth_compiling():
             self.parts = self._specialised()
             self.last_sources[:] = [part.source for part in self.parts]
@@ -122,17 +123,20 @@ class _Pass:
         self.interpreted(state)
 
     def _is_worth_compiling(self) -> bool:
-        """Whether to generate its source now: not while a pass like it waits for the compiler, as it would wait too."""
+        """Returns whether to generate the source now.
+
+        It waits while the sources of a pass of the same structure wait for the compiler: its own would wait as well.
+        """
         if self.specialised_after is None or self.runs < self.specialised_after:
             return False
         return all(self.compiler.function(source, self.work.precision) for source in self.last_sources)
 
     def _program(self) -> TileProgram:
-        """The pass as the interpreter runs it."""
+        """Returns the pass as the interpreter's program."""
         return compile_tile(self.work.tile, self.work.ops, self.work.num_qubits, self.work.precision)
 
     def _specialised(self) -> list[_Specialised]:
-        """The pass as specialised kernels; none where an operator has no such form: the interpreter knows all."""
+        """Returns the pass as specialised kernels, or an empty list if an operator needs the interpreter."""
         work, pairs = self.work, straight.has_pairs(self.launcher.architecture)
         try:
             programs = straight.straight(work.tile, work.ops, work.num_qubits, work.precision, pairs)
@@ -142,14 +146,14 @@ class _Pass:
 
 
 def _runs_before_compiling(work: PassWork) -> int | None:
-    """Runs of a pass after which its source is generated; None where a launch costs as much as the pass."""
+    """Returns the runs of a pass after which its source is generated; None if a launch costs as much as the pass."""
     if work.num_qubits >= (ROW_QUBITS if work.row else ONCE_QUBITS):
         return 0
     return RUNS_BEFORE_COMPILING if work.num_qubits >= REPEAT_QUBITS else None
 
 
 class _Specialised:
-    """A kernel generated for one pass, with its tables on the device from the first launch on."""
+    """A kernel generated for one pass; its tables are on the device from the first launch on."""
 
     def __init__(self, launcher: Launcher, compiler: Compiler, program: StraightProgram, precision: str) -> None:
         self.launcher, self.compiler = launcher, compiler
@@ -164,11 +168,11 @@ class _Specialised:
         self.blocks = min(program.num_tiles, launcher.num_processors * straight.blocks(launcher.architecture))
 
     def function(self) -> Any | None:
-        """The kernel if it is ready."""
+        """Returns the kernel if it is ready, else None."""
         return self.compiler.function(self.source, self.precision)
 
     def launch(self, function: Any, state: CudaState) -> None:
-        """Runs it on ``state``."""
+        """Runs the kernel on ``state``."""
         if self.tables is None:
             self.tables = self.launcher.cupy.asarray(self.program.tables)
         args = (state.amps, self.tables, state.new_tickets(), self.record)
@@ -176,7 +180,7 @@ class _Specialised:
 
 
 def _interpreter(launcher: Launcher, program: TileProgram, precision: str) -> StateLaunch:
-    """A launch of ``program`` by the interpreter; its words and tables are on the device from now on."""
+    """Uploads ``program`` and returns a function by which the interpreter runs it."""
     shape = SHAPES[precision]
     words, tables = _upload(launcher.cupy, program)
     geometry = np.zeros(1, GEOMETRY)
@@ -197,11 +201,14 @@ def _interpreter(launcher: Launcher, program: TileProgram, precision: str) -> St
 
 
 def _upload(cupy: Any, program: TileProgram) -> tuple[Any, list[Any]]:
-    """Words on the device with the tables' addresses in place, and the tables, which must live as long."""
+    """Returns the words on the device, with the addresses of the tables in them, and the tables.
+
+    The caller must keep the tables for as long as the words.
+    """
     words = program.words.copy()
     tables = []
-    for at, array in program.tables:
+    for index, array in program.tables:
         table = cupy.asarray(array)
-        words[at] = table.data.ptr
+        words[index] = table.data.ptr
         tables.append(table)
     return cupy.asarray(words), tables

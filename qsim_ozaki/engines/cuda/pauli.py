@@ -1,6 +1,6 @@
-"""Expectation values of Pauli strings on a state in GPU memory.
+"""Computes expectation values of Pauli strings on a state in GPU memory.
 
-In: a launcher, a state, strings as masks. Out: a value of each string. It never copies the state, and knows no weights.
+In: a launcher, a state, strings as masks. Out: one value per string. It may not copy the state or use weights.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from qsim_ozaki.engines.cuda.device.launcher import Launcher
 from qsim_ozaki.engines.cuda.device.state import CudaState
 
 CHUNK_QUBITS = 12
-BATCHES = 1 << 12  # enough to fill any GPU; fixed, so that sums have the same bits on all of them
+BATCHES = 1 << 12  # enough to fill any GPU; the same on all GPUs, so that sums have the same bits
 THREADS = 256
-PARTIAL_BYTES = 1 << 28  # of sums by batch and string, at a time
+PARTIAL_BYTES = 1 << 28  # most bytes of the sums by batch and string of one launch
 GROUP = np.dtype(
     [("flips", "u8"), ("first", "u8"), ("count", "u8"), ("highest", "i4"), ("imaginary", "i4")], align=True
 )
@@ -25,7 +25,7 @@ GROUP = np.dtype(
 
 @dataclass(frozen=True, slots=True)
 class _Strings:
-    """Pauli strings ordered by group: those of one group flip the same qubits and are all real, or all imaginary.
+    """Pauli strings ordered by group; strings of one group flip the same qubits and are all real or all imaginary.
 
     Attributes:
         flips: masks of the qubits at which a string has X or Y, ``(strings,)``.
@@ -39,7 +39,7 @@ class _Strings:
 
 
 def values(launcher: Launcher, state: CudaState, x: NDArray[np.uint64], z: NDArray[np.uint64]) -> NDArray[np.float64]:
-    """``<state| P |state>`` of each string, as `Engine.pauli_values` has it; of at least 12 qubits."""
+    """Returns ``<state| P |state>`` of every string, as `Engine.pauli_values` does; the state has 12 qubits or more."""
     num_y = np.bitwise_count(x & z)
     imaginary = num_y & 1
     order = np.lexsort((imaginary, x))
@@ -53,7 +53,7 @@ def values(launcher: Launcher, state: CudaState, x: NDArray[np.uint64], z: NDArr
 
 
 def _sums(launcher: Launcher, state: CudaState, strings: _Strings, batches: int) -> NDArray[np.float64]:
-    """The sums of strings in the order of their groups."""
+    """Returns the kernel's sum of every string; the strings are in the order of their groups."""
     flips, imaginary = strings.flips, strings.imaginary
     changes = (flips[1:] != flips[:-1]) | (imaginary[1:] != imaginary[:-1])
     first = np.concatenate([[0], np.flatnonzero(changes) + 1])

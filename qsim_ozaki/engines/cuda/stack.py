@@ -1,7 +1,7 @@
-"""Stacks on a GPU: many rows of small states as the tables of one launch.
+"""Packs stacks, which are many rows of small states, into the tables of one launch.
 
 In: operators and the numbers of their slots, row by row. Out: arrays that `kernels/cuda/state/stack.cu` reads.
-It launches nothing.
+It may not launch.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ DIAGONAL, MATRIX, PERMUTATION = range(3)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StackTables:
-    """One launch.
+    """The tables of one launch.
 
     Attributes:
-        blocks: `BLOCK`, one for each block of the grid.
-        steps: `STEP`, of all programs.
-        data: complex128, numbers of the operators that are no slots.
-        sources: uint32, of each permutation the column that goes to each row.
-        values: complex128, numbers of the rows one after the other.
-        num_amps: amplitudes of all rows.
-        block_amps: of the largest block.
+        blocks: `BLOCK` records, one for each block of the grid.
+        steps: `STEP` records of all programs.
+        data: complex128 numbers of the operators that are not slots.
+        sources: uint32; for every row of every permutation, the column that goes to this row.
+        values: complex128 numbers of the rows, one row after the other.
+        num_amps: number of amplitudes of all rows.
+        block_amps: number of amplitudes of the largest block.
     """
 
     blocks: NDArray[np.void]
@@ -55,7 +55,7 @@ class StackTables:
 
 
 def stack_tables(works: Sequence[StackWork]) -> StackTables:
-    """The tables of one launch for all rows of ``works``, in order."""
+    """Returns the tables of one launch for all rows of ``works``, in order."""
     writer = _Writer([], [], [], 0, 0)
     blocks, values, num_values, num_amps = [], [], 0, 0
     for work in works:
@@ -63,11 +63,12 @@ def stack_tables(works: Sequence[StackWork]) -> StackTables:
         for op in work.ops:
             writer.add(op)
         rows, width = work.numbers.shape
-        at_once = max(1, THREADS >> work.num_qubits)
-        for start in range(0, rows, at_once):
-            count = min(at_once, rows - start)
-            place = num_values + start * width, num_amps + (start << work.num_qubits)
-            blocks.append((*place, width, count, work.num_qubits, first, len(writer.steps) - first, 0))
+        block_rows = max(1, THREADS >> work.num_qubits)
+        for start in range(0, rows, block_rows):
+            count = min(block_rows, rows - start)
+            first_value, first_amp = num_values + start * width, num_amps + (start << work.num_qubits)
+            num_steps = len(writer.steps) - first
+            blocks.append((first_value, first_amp, width, count, work.num_qubits, first, num_steps, 0))
         values.append(work.numbers.reshape(-1))
         num_values += rows * width
         num_amps += rows << work.num_qubits
@@ -83,7 +84,7 @@ def stack_tables(works: Sequence[StackWork]) -> StackTables:
 
 
 def split_rows(amps: NDArray[np.complexfloating], works: Sequence[StackWork]) -> list[NDArray[np.complexfloating]]:
-    """The amplitudes of one launch as ``(rows, 2**num_qubits)`` of each work."""
+    """Returns the amplitudes of one launch as one array ``(rows, 2**num_qubits)`` per work."""
     ends = np.cumsum([len(work.numbers) << work.num_qubits for work in works])[:-1]
     parts = zip(np.split(amps, ends), works, strict=True)
     return [part.reshape(len(work.numbers), 1 << work.num_qubits) for part, work in parts]
@@ -91,7 +92,7 @@ def split_rows(amps: NDArray[np.complexfloating], works: Sequence[StackWork]) ->
 
 @dataclass(slots=True)
 class _Writer:
-    """Appends operators as steps, their numbers to the tables."""
+    """Appends operators as steps, and their numbers to the tables."""
 
     steps: list[tuple[object, ...]]
     data: list[NDArray[np.complex128]]
@@ -103,16 +104,16 @@ class _Writer:
         from_row = op.name == _native.SLOT_NAME
         for kind, targets, numbers in _parts(op):
             if from_row:
-                place = int(numbers[0].real)
+                first = int(numbers[0].real)
             else:
-                place = self.num_data
+                first = self.num_data
                 self.data.append(numbers)
                 self.num_data += numbers.size
             controls = mask_of(op.controls)
             value = sum((op.ctrl_state >> b & 1) << control for b, control in enumerate(op.controls))
             mask = mask_of(targets)
-            places = [*targets, *[0] * (MAX_TARGETS - len(targets))]
-            self.steps.append((kind, len(targets), controls, value, mask, from_row, place, self.num_sources, places))
+            padded = [*targets, *[0] * (MAX_TARGETS - len(targets))]
+            self.steps.append((kind, len(targets), controls, value, mask, from_row, first, self.num_sources, padded))
             if kind == PERMUTATION:
                 assert op.permutation is not None, "a permutation has one"
                 self.sources.append(np.argsort(op.permutation).astype(np.uint32))
@@ -120,7 +121,7 @@ class _Writer:
 
 
 def _parts(op: Op) -> Iterator[tuple[int, tuple[int, ...], NDArray[np.complex128]]]:
-    """(kind, targets, numbers): one step, but one for each target of a Hadamard transform."""
+    """Yields (kind, targets, numbers): one step per operator, but one per target for a Hadamard transform."""
     if op.kind is Kind.HADAMARD:
         for target in op.targets:
             yield MATRIX, (target,), HADAMARD.reshape(-1)

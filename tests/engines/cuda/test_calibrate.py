@@ -97,7 +97,7 @@ def emulated_seconds(size, num_moduli, amps):
 @pytest.fixture
 def gpu(monkeypatch):
     monkeypatch.setattr(calibrate, "SUSTAINED", {"double": 1.0, "single": 1.0})  # the model has no power
-    monkeypatch.setattr(calibrate.jit, "cache_all", lambda wanted, architecture: list(wanted))
+    monkeypatch.setattr(calibrate.nvrtc, "cache_all", lambda wanted, architecture: list(wanted))
     monkeypatch.setattr(calibrate, "RECORDS", DeviceRecords("cuda-devices.json"))
     return Gpu()
 

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from qsim_ozaki.engines.cuda.device import kernels
-from qsim_ozaki.engines.cuda.ozaki.pipeline import BARRIER_BYTES, SETS, Lanes, Pipeline, Wgmma, pipeline
+from qsim_ozaki.engines.cuda.ozaki.pipeline import BARRIER_BYTES, SETS, ChunkStreams, Pipeline, Wgmma, pipeline
 
 PARTS = ("residues", "products", "write_back")
 
@@ -65,12 +65,12 @@ class Device:
 @pytest.mark.parametrize("chunks", [1, 2, 3, 7])
 def test_every_part_waits_for_what_it_reads_and_for_what_it_overwrites(streams, chunks, with_priorities):
     device = Device(with_priorities)
-    lanes = Lanes(device.cupy, streams)
-    assert len(set(map(id, lanes.streams))) == (0 if streams == 1 else streams)
+    streams_of_chunks = ChunkStreams(device.cupy, streams)
+    assert len(set(map(id, streams_of_chunks.streams))) == (0 if streams == 1 else streams)
     for turn in range(2):  # events are used again
         earlier, device.before = ("caller", turn), {}
         device.caller.done.add(earlier)
-        lanes.run(chunks, tuple(device.part((turn, name)) for name in PARTS))
+        streams_of_chunks.run(chunks, tuple(device.part((turn, name)) for name in PARTS))
         every = {((turn, name), number) for name in PARTS for number in range(chunks)}
         assert set(device.before) == every
         assert every <= device.caller.done
@@ -85,13 +85,13 @@ def test_every_part_waits_for_what_it_reads_and_for_what_it_overwrites(streams, 
 
 def test_products_run_beside_the_next_residues_and_the_last_write_back():
     device = Device()
-    lanes = Lanes(device.cupy, 3)
-    lanes.run(4, tuple(map(device.part, PARTS)))
+    streams_of_chunks = ChunkStreams(device.cupy, 3)
+    streams_of_chunks.run(4, tuple(map(device.part, PARTS)))
     assert ("products", 1) not in device.before["residues", 2]
     assert ("residues", 2) not in device.before["products", 1]
     assert ("write_back", 0) not in device.before["products", 1]
     assert ("products", 1) not in device.before["write_back", 0]
-    assert lanes.streams[1].priority < lanes.streams[0].priority  # lower comes first
+    assert streams_of_chunks.streams[1].priority < streams_of_chunks.streams[0].priority  # lower comes first
 
 
 def test_a_product_is_built_for_the_depth_it_has():

@@ -73,7 +73,7 @@ def passes(monkeypatch):
         return lambda state: done.append("interpret")
 
     ready = set()
-    monkeypatch.setattr(cuda_tiles.cuda_straight, "straight", straight)
+    monkeypatch.setattr(cuda_tiles.straight, "straight", straight)
     monkeypatch.setattr(cuda_tiles, "_Specialised", Part)
     monkeypatch.setattr(cuda_tiles, "compile_tile", lambda *_: "program")
     monkeypatch.setattr(cuda_tiles, "_interpreter", interpreter)

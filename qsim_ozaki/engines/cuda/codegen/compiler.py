@@ -1,6 +1,6 @@
-"""Compiles generated kernels on threads of its own, while passes run by the interpreter.
+"""Compiles generated kernels on background threads, while the interpreter runs the passes.
 
-In: generated sources. Out: loaded kernels, once they are ready. It decides nothing about when compiling pays.
+In: generated sources. Out: loaded kernels, once they are ready. It may not decide when compiling is worth its time.
 """
 
 from __future__ import annotations
@@ -17,13 +17,14 @@ from qsim_ozaki.engines.cuda.device import nvrtc
 from qsim_ozaki.engines.cuda.device.kernels import STRAIGHT
 from qsim_ozaki.errors import EngineError
 
-MAX_WAITING = 256  # structures that wait for the compiler
+MAX_WAITING = 256  # most sources that wait for the compiler
 
 
 class Compiler:
     """Compiles generated sources on a few background threads.
 
-    A program that ends waits for the compilations that run at that moment, no more: NVRTC would crash under it.
+    At its end, a program waits for the compilations that are running, and only for those: NVRTC would crash if the
+    process ended during one.
     """
 
     def __init__(self, architecture: int) -> None:
@@ -36,7 +37,7 @@ class Compiler:
         COMPILERS.add(self)
 
     def function(self, source: str, precision: str) -> Any | None:
-        """The kernel if it is ready; if not, it is read from the disk now, or compiled."""
+        """Returns the kernel if it is ready or in the cache on disk; else submits its source and returns None."""
         key = (source, precision)
         if key in self._functions:
             return self._functions[key]
@@ -52,11 +53,11 @@ class Compiler:
         return self._functions[key]
 
     def finish(self) -> None:
-        """Returns when everything submitted is compiled."""
+        """Waits until every submitted source is compiled."""
         self._queue.join()
 
     def end(self) -> None:
-        """Compiles no more, and returns when the running compilations are done."""
+        """Starts no further compilation, and waits for the running ones."""
         self._ended = True
         for _ in self._threads:
             self._queue.put(None)
@@ -82,7 +83,7 @@ class Compiler:
                 if not self._ended:
                     self.code[key] = nvrtc.cubin("tile_straight", key[0], self._options(key[1]))
             except EngineError:
-                continue  # the interpreter stays; tests compile all that the writer can write
+                continue  # the interpreter runs the pass; tests compile every statement that the writer can write
             finally:
                 self._queue.task_done()
 

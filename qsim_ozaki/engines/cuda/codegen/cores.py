@@ -1,6 +1,7 @@
-"""Two-qubit cores as turns and diagonals, which the cores of a stage share.
+"""Splits the two-qubit cores of a stage into turns and diagonals; the cores share one table of diagonals.
 
-In: the work of one `Stage`. Out: the same work with `Table` and `Turn` in place of cores. It writes no source.
+A core is a 4x4 matrix without entries between states of different parity.
+In: the work of one `Stage`. Out: the same work with `Table` and `Turn` in place of cores. It may not write source.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from qsim_ozaki.engines.cuda.tile.pairs import PairBlock
 from qsim_ozaki.engines.cuda.tile.stages import PhaseTerms
 from qsim_ozaki.ir import ComplexArray
 
-CLASSES = ((0, 3), (2, 1))  # indices of a 4x4 matrix with even and with odd parity; bit 0 is 1 in the second
-UNITARY = 1e-13
+CLASSES = ((0, 3), (2, 1))  # matrix indices of even and of odd parity; bit 0 is 1 in the second index of a class
+UNITARY = 1e-13  # largest entry of U U^+ - 1 of a matrix that counts as unitary
 
 
 @dataclass(slots=True, eq=False)
@@ -24,15 +25,20 @@ class Table:
     """A product of diagonals, each on two register qubits.
 
     Attributes:
-        factors: (qubits, values) of each; the first value is 1.
-        angle: of the factor that they all lack, in 2**-64 of a turn.
+        factors: (qubits, values) of each diagonal; its first value is 1.
+        angle: the angle of the factor that was divided out of all diagonals, in 2**-64 of a turn.
     """
 
     factors: list[tuple[tuple[int, int], ComplexArray]] = field(default_factory=list)
     angle: int = 0
 
     def entries(self, registers: Sequence[int]) -> tuple[list[int], ComplexArray, list[int]]:
-        """Register bits that it depends on, its value for each value of these, register indices where that is not 1."""
+        """Returns the table for the given register qubits.
+
+        Returns:
+            (register bits that the table depends on, ascending; its value for each value of these bits; register
+            indices that need a product, for one of a factor's qubits is 1).
+        """
         bits = sorted(registers.index(q) for pair, _ in self.factors for q in pair)
         number, index = np.arange(1 << len(bits)), np.arange(1 << len(registers))
         values, on = np.ones(len(number), complex), np.zeros(len(index), bool)
@@ -46,14 +52,16 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """Of both parities of two qubits: a phase where bit 0 is 1, a real rotation; without factors that a `Table` has.
+    """A core without the diagonal that a `Table` holds.
+
+    For each parity of the two qubits it applies a phase where bit 0 is 1, then a real rotation.
 
     Attributes:
-        qubits: bit 0 and bit 1 of the index.
-        values: (p, u, v) of {00, 11}, then of {10, 01}.
-        near: of each whether the phase is 1 + ip, else p + i; whether the rotation is (x0 - u x1, x1 + v x0), else
-            (u x0 - x1, x0 + v x1).
-        scale: the factor left out.
+        qubits: bit 0 and bit 1 of the matrix index.
+        values: (p, u, v) of the states {00, 11}, then of {10, 01}.
+        near: two flags per parity. First, whether the phase is 1 + ip (else p + i). Second, whether the rotation is
+            (x0 - u x1, x1 + v x0), else (u x0 - x1, x0 + v x1).
+        scale: the real factor left out of the statement.
     """
 
     qubits: tuple[int, int]
@@ -66,26 +74,26 @@ Work = Item | PhaseTerms | PairBlock | Table | Turn
 
 
 def share_tables(work: Sequence[Work]) -> list[Work]:
-    """``work`` with every unconditional unitary core as turn and table; those of disjoint cores are one table.
+    """Returns ``work`` with every unconditional unitary core as a turn and a table; disjoint cores share one table.
 
-    A core waits for another as long as nothing in between is on its qubits.
+    A core waits for further cores until other work on its qubits follows.
     """
     out: list[Work] = []
     group: list[Item] = []
     held = 0
     for step in work:
-        if held & _touched(step):
-            out += _apart(group)
+        if held & _touched_qubits(step):
+            out += _turns_and_table(group)
             group, held = [], 0
         if isinstance(step, Item) and is_core(step) and not step.condition[0] and _is_unitary(step.data):
             group.append(step)
             held |= step.mixed
         else:
             out.append(step)
-    return out + _apart(group)
+    return out + _turns_and_table(group)
 
 
-def _touched(work: Work) -> int:
+def _touched_qubits(work: Work) -> int:
     if isinstance(work, PhaseTerms):
         keys = 0
         for key in work.terms:
@@ -101,25 +109,27 @@ def _is_unitary(matrix: ComplexArray | None) -> bool:
     return matrix is not None and bool(np.abs(matrix @ matrix.conj().T - np.eye(4)).max() < UNITARY)
 
 
-def _apart(cores: Sequence[Item]) -> list[Work]:
+def _turns_and_table(cores: Sequence[Item]) -> list[Work]:
+    """Returns the turns of disjoint cores, then the one table of their diagonals."""
     table = Table()
     turns = []
     for core in cores:
-        turn, last = _split(core)
-        table.factors.append((turn.qubits, np.array([1, *(last[1:] / last[0])])))
-        table.angle += angles_of(last[:1])[0]
+        turn, diagonal = _split_core(core)
+        table.factors.append((turn.qubits, np.array([1, *(diagonal[1:] / diagonal[0])])))
+        table.angle += angles_of(diagonal[:1])[0]
         turns.append(turn)
     return [*turns, table] if turns else []
 
 
-def _split(core: Item) -> tuple[Turn, ComplexArray]:
-    """``core = scale diag(last) turn``.
+def _split_core(core: Item) -> tuple[Turn, ComplexArray]:
+    """Splits a core into a turn and a diagonal: ``core = scale diag(diagonal) turn``.
 
-    Each parity's 2x2 block is diag(p, q) [[cos, -sin], [sin, cos]] diag(1, r). With r = s (1 + ip) or s (p + i) for a
-    real s, what r leaves of x1 is s x1: it goes into the rotation's tangents and one of its outputs.
+    The 2x2 block of each parity is diag(p, q) [[cos, -sin], [sin, cos]] diag(1, r). The phase r is s (1 + ip) or
+    s (p + i) for a real s. The turn multiplies x1 by the part without s; the factor s goes into the rotation's tangents
+    and into one of its outputs.
     """
     assert core.data is not None
-    last = np.ones(4, complex)
+    diagonal = np.ones(4, complex)
     values, nears, factors = [], [], []
     for zero, one in CLASSES:
         a, b, c, d = (complex(core.data[row, column]) for row in (zero, one) for column in (zero, one))
@@ -133,14 +143,14 @@ def _split(core: Item) -> tuple[Turn, ComplexArray]:
         s = r.real if upright else r.imag
         tangent = sin / cos if near else cos / sin
         factor = cos if near else sin
-        last[zero], last[one] = (p, q * s) if near else (p * s, q)
-        last[[zero, one]] *= factor
+        diagonal[zero], diagonal[one] = (p, q * s) if near else (p * s, q)
+        diagonal[[zero, one]] *= factor
         u, v = tangent * s, tangent / s
         if not near:
             u, v = v, u
         values += [r.imag / s if upright else r.real / s, u, v]
         nears += [upright, near]
         factors.append(factor)
-    last /= factors[0]
+    diagonal /= factors[0]
     qubits = (core.qubits[0], core.qubits[1])
-    return Turn(qubits, tuple(values), (nears[0], nears[1], nears[2], nears[3]), factors[0]), last
+    return Turn(qubits, tuple(values), (nears[0], nears[1], nears[2], nears[3]), factors[0]), diagonal

@@ -1,6 +1,7 @@
-"""Data of a straight-line tile kernel: constants, masks, words of its tables, tables that outer bits choose from.
+"""Collects the data of a straight-line tile kernel: constants, masks, tables, and tables that outer bits choose from.
 
-In: numbers, one statement's at a time. Out: expressions for their places in the source, and the arrays.
+In: the numbers of one statement at a time. Out: CUDA expressions that read them, and the arrays. It may not write
+statements.
 """
 
 from __future__ import annotations
@@ -19,10 +20,11 @@ class Operands:
     """The data of one pass.
 
     Attributes:
-        amp_bytes: of an amplitude.
-        words: uint64 arrays, uploaded one after the other; ``size`` words so far.
-        chosen: bytes of the tables in shared memory.
-        masks: uint64 masks over the tile's own bits, arguments of the launch.
+        amp_bytes: bytes of an amplitude.
+        words: uint64 arrays, uploaded one after the other.
+        size: total number of words so far.
+        chosen: bytes of the tables in shared memory that outer bits choose from.
+        masks: uint64 masks over the bits of the tile's number, arguments of the launch.
         values: real constants, arguments of the launch.
     """
 
@@ -32,27 +34,31 @@ class Operands:
     chosen: bytes = b""
     masks: list[int] = field(default_factory=list)
     values: list[float] = field(default_factory=list)
-    _known: dict[object, int] = field(default_factory=dict)  # where equal data already is
+    _known: dict[object, int] = field(default_factory=dict)  # index of data that was put before, by its contents
 
     def put(self, array: NDArray[np.generic]) -> int:
-        """Appends an array on a 16-byte boundary, or finds it; returns its word index."""
+        """Appends an array on a 16-byte boundary unless an equal one is there; returns its word index."""
         raw = array.tobytes() + bytes(-array.nbytes % 16)
         if raw and raw in self._known:
             return self._known[raw]
         data = np.frombuffer(raw, np.uint64)
-        at = self._known[raw] = self.size
+        start = self.size
+        self._known[raw] = start
         self.words.append(data)
         self.size += data.size
-        return at
+        return start
 
     def value(self, values: Sequence[float]) -> str:
-        """Appends constants."""
-        at = len(self.values)
+        """Appends constants; returns the expression of their address."""
+        start = len(self.values)
         self.values += values
-        return f"args.value + {at}"
+        return f"args.value + {start}"
 
     def table(self, values: Sequence[float]) -> str:
-        """The same, but equal tables are kept once; tangents and matrices used often would take registers."""
+        """Appends the constants of a table unless an equal one is there; returns the expression of their address.
+
+        Tangents and matrices are not shared in this way: the compiler would keep those used often in registers.
+        """
         key = tuple(values)
         if key not in self._known:
             self._known[key] = len(self.values)
@@ -60,12 +66,12 @@ class Operands:
         return f"args.value + {self._known[key]}"
 
     def mask(self, mask: int) -> str:
-        """Appends a mask."""
+        """Appends a mask; returns its expression."""
         self.masks.append(mask)
         return f"args.mask[{len(self.masks) - 1}]"
 
     def choose(self, values: ComplexArray) -> int:
-        """Where a table that outer bits choose from is in shared memory, equal ones once."""
+        """Appends a table that outer bits choose from unless an equal one is there; returns its offset in bytes."""
         data = self.amps(values).tobytes()
         data += bytes(-len(data) % 16)
         key = ("chosen", data)
@@ -75,5 +81,5 @@ class Operands:
         return self._known[key]
 
     def amps(self, values: ComplexArray) -> ComplexArray:
-        """``values`` as the kernel's amplitudes are."""
+        """Returns ``values`` in the data type of the kernel's amplitudes."""
         return values.astype(np.complex128 if self.amp_bytes == 16 else np.complex64)

@@ -1,6 +1,6 @@
-"""Phases inside a tile as numbers: sets of bits, tables that mirror, terms that sum, bits that choose among tables.
+"""Analyses the phases of a stage: subsets of bits, outer bits that choose among tables, tables with mirrored halves.
 
-In: angles per product of bits, in 2**-64 of a turn. Out: masks and numbers. It writes no source.
+In: angles per product of bits, in 2**-64 of a turn. Out: masks and numbers. It may not write source.
 """
 
 from __future__ import annotations
@@ -10,17 +10,25 @@ import numpy as np
 from qsim_ozaki.engines.cuda.tile.items import HALF_TURN, TURN, members
 from qsim_ozaki.ir import ComplexArray
 
-MAX_CHOOSING = 3  # outer bits that choose among tables: lanes that differ in them read one line
+MAX_CHOOSING = 3  # most outer bits that choose among tables: lanes that differ in them then read one line
 
 
 def subsets(mask: int) -> list[int]:
-    """All masks inside ``mask``, ascending."""
+    """Returns all masks inside ``mask``, ascending."""
     bits = members(mask)
     return [sum(1 << b for i, b in enumerate(bits) if j >> i & 1) for j in range(1 << len(bits))]
 
 
 def choosing(groups: dict[int, dict[int, int]], signs: dict[int, set[int]], constants: bool) -> int:
-    """Outer bits that had better choose among tables, 0 where no product is saved: those of the widest parts first."""
+    """Returns the mask of outer bits that should choose among tables, 0 if that saves no product.
+
+    Outer bits of the parts with the fewest register bits come first: their products are on the most amplitudes.
+
+    Args:
+        groups: angles by register part, then by outer part.
+        signs: by register part, the outer parts that only flip signs.
+        constants: whether there are angles that read register bits only.
+    """
     chosen = products = 0
     for bits, group in sorted(groups.items(), key=lambda item: item[0].bit_count()):
         needed = 0
@@ -34,9 +42,13 @@ def choosing(groups: dict[int, dict[int, int]], signs: dict[int, set[int]], cons
 
 
 def mirrored(angles: list[int]) -> tuple[int, bool, int] | None:
-    """How the angle of j follows from that of its complement: (common angle, by conjugation, indices with a half turn).
+    """Returns how the upper half of a table of angles follows from the lower half, or None if it does not.
 
-    With the common angle taken off, they are equal or opposite, up to a half turn; None where they are neither.
+    Without a common angle, the angle of every index equals that of its complement or is opposite to it, up to a half
+    turn.
+
+    Returns:
+        (common angle, whether complements are conjugate, set of the indices with a half turn as a mask).
     """
     half, end = len(angles) // 2, len(angles) - 1
     for conjugate in (False, True):
@@ -50,6 +62,6 @@ def mirrored(angles: list[int]) -> tuple[int, bool, int] | None:
 
 
 def reals(values: ComplexArray) -> list[float]:
-    """Real and imaginary parts in turn, row by row."""
+    """Returns real and imaginary parts in turn, row by row."""
     out: list[float] = np.ascontiguousarray(values.reshape(-1), complex).view(float).tolist()
     return out

@@ -1,6 +1,6 @@
-"""A straight-line tile kernel and the arguments of its launch, as `SourceWriter` makes them of a pass.
+"""The record of a straight-line tile kernel and of the arguments of its launch; `SourceWriter` fills it.
 
-In: nothing. Out: the record `StraightProgram`. It knows no operator.
+In: nothing. Out: the record `StraightProgram`. It may not depend on an operator.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 
 class NotStraightError(Exception):
-    """The pass has an operator that only the interpreter knows, or more constants or phases than a launch takes."""
+    """The pass has an operator that only the interpreter can do, or more constants or phases than a launch allows."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -20,18 +20,18 @@ class StraightProgram:
     """Source and arguments of one launch of a generated kernel.
 
     Attributes:
-        source: CUDA source; equal for passes of equal structure, which tables are equal included.
+        source: CUDA source; equal for passes of equal structure. The structure includes which tables are equal.
         tables: uint64 words, uploaded once.
-        stride_in: strides of the register qubits at the load.
-        stride_out: the same at the store.
-        masks: uint64 masks over the tile's own bits.
+        stride_in: strides of the register qubits at the load, in amplitudes.
+        stride_out: strides of the register qubits at the store, in amplitudes.
+        masks: uint64 masks over the bits of the tile's number.
         values: real constants, in the order of their use.
-        num_tiles: tiles of the state.
+        num_tiles: number of tiles of the state.
         tile: the tile's qubits, ascending.
         zero_qubits: qubits outside the tile that are |0>.
         scale: factor applied at the store.
-        tile_phases: phases computed once a tile.
-        table_bytes: of tables that lie in shared memory.
+        tile_phases: number of phases that are computed once per tile.
+        table_bytes: bytes of the tables in shared memory.
     """
 
     source: str

@@ -1,6 +1,6 @@
-"""The CUDA text around the statements of a straight-line tile kernel, as `tile/straight.cuh` wants it.
+"""Writes the CUDA text around the statements of a straight-line tile kernel, in the form of `tile/straight.cuh`.
 
-In: sizes, layouts, numbers, statements. Out: source text. It knows no operator.
+In: sizes, layouts, numbers, statements. Out: source text. It may not depend on an operator.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from qsim_ozaki.engines.cuda.device.shapes import Shape
 from qsim_ozaki.engines.cuda.tile.items import members
-from qsim_ozaki.engines.cuda.tile.layout import CACHED_LAYOUTS, Place
+from qsim_ozaki.engines.cuda.tile.layout import CACHED_LAYOUTS, Layout
 from qsim_ozaki.engines.cuda.tile.schedule import TileFrame
 
 OF_THREAD = "static __device__ __forceinline__ unsigned of_thread(unsigned t)"
@@ -20,13 +20,13 @@ RUN = "static __device__ __forceinline__ index_t run(Amps& a, const Tile& tile, 
 def kernel_source(
     sizes: Mapping[str, int], layouts: Sequence[str], numbers: Mapping[str, object], lines: Sequence[str]
 ) -> str:
-    """The whole translation unit.
+    """Returns the whole translation unit.
 
     Args:
-        sizes: values of the macros, without their prefix.
-        layouts: structs from `slots_struct`, of the load and of each stage.
-        numbers: constants of the body by type and name.
-        lines: statements, the last of which defines ``to``, the thread's offset at the store.
+        sizes: values of the macros, by name without the prefix.
+        layouts: structs from `slots_struct`, of the load and of every stage.
+        numbers: constants of the body, by type and name.
+        lines: statements; one of them defines ``to``, the thread's offset at the store.
     """
     out = [f"#define QSIM_{name} {value}" for name, value in sizes.items()]
     if any(line.startswith("pair_block") for line in lines):
@@ -41,15 +41,18 @@ def kernel_source(
 
 
 @lru_cache(maxsize=CACHED_LAYOUTS)
-def slots_struct(name: str, layout: Place, frame: TileFrame, shape: Shape) -> str:
-    """One layout: the slots that its register bits add, and the slot of a thread."""
+def slots_struct(name: str, layout: Layout, frame: TileFrame, shape: Shape) -> str:
+    """Returns the struct of one layout: the slots that its register bits add, and the slot of a thread."""
     masks = ", ".join(f"{mask}u" for mask in layout.register_slots(frame, shape))
     slot = _shifted(layout.lane_slots(frame, shape))
     return f"struct Layout{name} : Layout<{masks}> {{ {OF_THREAD} {{ return {slot}; }} }};"
 
 
 def _shifted(masks: list[int]) -> str:
-    """The exclusive or of ``masks[i]`` over the bits i of t that are 1, by shifts: bits that move as far share one."""
+    """Returns the expression of the exclusive or of ``masks[i]`` over the bits i of t that are 1.
+
+    It uses shifts; bits that move by the same distance share one shift.
+    """
     moves: dict[int, int] = {}
     for i, mask in enumerate(masks):
         for to in members(mask):

@@ -1,6 +1,6 @@
-"""A tile pass as straight-line CUDA kernels: when it can be one, how it is cut, the arguments of its launch.
+"""Turns a tile pass into straight-line CUDA kernels: checks it, cuts it, and packs the arguments of the launches.
 
-In: a tile's qubits, ops, the state's width and precision. Out: `StraightProgram`s. It needs no GPU.
+In: a tile's qubits, ops, the state's width and precision. Out: `StraightProgram` objects. It may not use a GPU.
 """
 
 from __future__ import annotations
@@ -24,23 +24,26 @@ from qsim_ozaki.engines.cuda.tile.stages import PhaseTerms, Stage
 from qsim_ozaki.engines.cuda.tuning import BRIEF_QUBITS, MAX_INSTRUCTIONS
 from qsim_ozaki.ir import Op, mask_of
 
-# Bytes of shared memory for each block: two blocks in 164 or 228 KiB, one in 100 KiB; the system takes 1 KiB a block.
+# Bytes of shared memory per block, by architecture: two blocks share 164 or 228 KiB, one block has 100 KiB; the system
+# takes 1 KiB per block.
 ROOM = {80: 82944, 86: 101376, 89: 101376, 90: 115712, 100: 115712, 120: 101376}
-STATIC_BYTES = 128  # of the frame's own variables, to the next line
-KINDS = ("hadamard", "rotate", "flip", "matrix")  # on one or two qubits
+STATIC_BYTES = 128  # static variables of the kernel's frame, rounded up to a line
+KINDS = ("hadamard", "rotate", "flip", "matrix")  # item kinds on one or two qubits that the writer has statements for
 
 
 def straight(
     tile: Tile, ops: Sequence[Op], num_qubits: int, precision: str, pairs: bool = False
 ) -> list[StraightProgram]:
-    """A tile pass as straight-line kernels, one where it fits; a smaller tile is filled up with the lowest others.
+    """Returns a tile pass as straight-line kernels: one kernel if the pass is short enough, else several.
+
+    A tile smaller than the kernel's is filled up with the lowest other qubits.
 
     Args:
-        tile: the step's.
-        ops: in order, mixed qubits inside the tile.
+        tile: the tile of the step.
+        ops: the operators, in order; the qubits that they mix are inside the tile.
         num_qubits: width of the state, at least a tile and its register qubits' lines.
         precision: ``"double"`` or ``"single"``.
-        pairs: whether matrices on two qubits go to tensor cores, as `has_pairs` tells.
+        pairs: whether tensor cores multiply by matrices on two qubits; `has_pairs` gives the choice of an architecture.
 
     Raises:
         NotStraightError: an operator needs the interpreter, or the arguments do not fit a launch.
@@ -51,13 +54,17 @@ def straight(
     for item in items:
         if item.kind != "terms" and (item.kind not in KINDS or len(item.qubits) > 2):
             raise NotStraightError(item.kind)
-    programs = _written(items, tile, num_qubits, precision, pairs)
+    programs = _write_programs(items, tile, num_qubits, precision, pairs)
     if pairs and precision == "single" and any(program.table_bytes for program in programs):
-        return _written(items, tile, num_qubits, precision, False)  # both at once would not fit a thread's registers
+        # Tables in shared memory and pairs together would not fit a thread's registers.
+        return _write_programs(items, tile, num_qubits, precision, False)
     return programs
 
 
-def _written(items: Sequence[Item], tile: Tile, num_qubits: int, precision: str, pairs: bool) -> list[StraightProgram]:
+def _write_programs(
+    items: Sequence[Item], tile: Tile, num_qubits: int, precision: str, pairs: bool
+) -> list[StraightProgram]:
+    """Schedules the items, cuts the stages into passes and writes each pass."""
     shape = GENERATED[precision]
     frame = TileFrame(tile.qubits, shape.register_qubits, shape.line_qubits, tile.swaps)
     brief = num_qubits - len(tile.zero_qubits) <= BRIEF_QUBITS
@@ -75,7 +82,7 @@ def _written(items: Sequence[Item], tile: Tile, num_qubits: int, precision: str,
 
 
 def _instructions(stage: Stage, register_qubits: int) -> int:
-    """About how many instructions a stage and the exchange after it take."""
+    """Estimates the number of instructions of a stage and of the exchange after it."""
     amps = 1 << register_qubits
     count = 3 * amps
     for work in stage.work:
@@ -91,12 +98,15 @@ def _instructions(stage: Stage, register_qubits: int) -> int:
 
 
 def has_pairs(architecture: int) -> bool:
-    """Whether tensor cores do m16n8k8 products of FP64 at twice the rate of other arithmetic, of TF32 at far more."""
+    """Returns whether matrices on pairs should go to tensor cores on this architecture.
+
+    On 9.0, tensor cores do m16n8k8 products of FP64 at twice the rate of other arithmetic, and of TF32 at far more.
+    """
     return architecture == 90
 
 
 def arguments(program: StraightProgram, precision: str) -> NDArray[Any]:
-    """The kernel's ``Args`` struct, as an array of one record."""
+    """Returns the kernel's ``Args`` struct as an array of one record."""
     k = GENERATED[precision].register_qubits
     kind = np.dtype(
         [
@@ -121,7 +131,7 @@ def arguments(program: StraightProgram, precision: str) -> NDArray[Any]:
 
 
 def instance(architecture: int, precision: str) -> dict[str, str]:
-    """Macros of a generated kernel on one architecture."""
+    """Returns the macros of a generated kernel for one architecture."""
     real = "double" if precision == "double" else "float"
     registers = str(GENERATED[precision].register_qubits)
     room = str(ROOM[architecture] - STATIC_BYTES)
@@ -129,12 +139,15 @@ def instance(architecture: int, precision: str) -> dict[str, str]:
 
 
 def blocks(architecture: int) -> int:
-    """Blocks that share a processor's memory."""
+    """Returns the number of blocks that share a processor's shared memory."""
     return 1 if ROOM[architecture] == ROOM[86] else 2
 
 
 def shared_bytes(program: StraightProgram, room: int, precision: str) -> int:
-    """Dynamic shared memory of a block: a tile, the early part of the next one, tile phases twice, tables."""
+    """Returns the bytes of dynamic shared memory of a block.
+
+    A block holds a tile, the part of the next tile that is fetched early, two sets of tile phases, and tables.
+    """
     shape = GENERATED[precision]
     column, amps = shape.column_bytes(len(program.tile)), 1 << shape.register_qubits
     needed = amps * column + 2 * program.tile_phases * shape.amp_bytes + program.table_bytes

@@ -1,7 +1,7 @@
-"""The source of one straight-line tile kernel, statement by statement.
+"""Writes the source of one straight-line tile kernel, statement by statement.
 
-In: stages of a tile pass. Out: a `StraightProgram`: source text that depends on the pass's structure alone, and the
-arrays and arguments that hold its angles, matrices and qubits. It needs no GPU.
+In: stages of a tile pass. Out: a `StraightProgram`: source text that depends only on the pass's structure, and the
+arrays and arguments that hold its angles, matrices and qubits. It may not use a GPU.
 """
 
 from __future__ import annotations
@@ -14,31 +14,32 @@ import numpy as np
 
 from qsim_ozaki.engines.cuda.codegen.cores import Table, Turn, Work, share_tables
 from qsim_ozaki.engines.cuda.codegen.operands import Operands
-from qsim_ozaki.engines.cuda.codegen.outer import Outer
+from qsim_ozaki.engines.cuda.codegen.outer import OuterBits
 from qsim_ozaki.engines.cuda.codegen.phase_tables import choosing, mirrored, reals, subsets
 from qsim_ozaki.engines.cuda.codegen.program import NotStraightError, StraightProgram
 from qsim_ozaki.engines.cuda.codegen.source import kernel_source, slots_struct
 from qsim_ozaki.engines.cuda.device.records import SQRT_HALF
 from qsim_ozaki.engines.cuda.device.shapes import Shape
 from qsim_ozaki.engines.cuda.tile.items import HALF_TURN, LEAST_COS, TURN, Item, is_core, members, phases_of
-from qsim_ozaki.engines.cuda.tile.layout import Place, Tile, load_place, places
+from qsim_ozaki.engines.cuda.tile.layout import Layout, Tile, load_layout, stage_layouts
 from qsim_ozaki.engines.cuda.tile.pairs import PairBlock, split_tf32
 from qsim_ozaki.engines.cuda.tile.schedule import TileFrame
 from qsim_ozaki.engines.cuda.tile.stages import PhaseTerms, Stage
 from qsim_ozaki.ir import ComplexArray, mask_of
 
 MAX_CONSTANT_BYTES = 30 << 10  # arguments of a kernel are at most 32764 bytes
-MAX_TABLE_BYTES = 8 << 10  # in shared memory, where they keep as much of the next tile from being fetched early
+MAX_TABLE_BYTES = 8 << 10  # of shared memory; as many bytes of the next tile can then not be fetched early
 
 
 @dataclass(frozen=True, slots=True)
-class Sink:
+class ScalableLine:
     """A statement that can multiply every amplitude by one more factor.
 
     Attributes:
-        line: its index.
-        products: more amplitudes that it multiplies then, one more where its table would be in shared memory twice.
-        text: the statement, given the factor.
+        line: index of the statement.
+        products: number of amplitudes that only the statement with the factor multiplies; one more if its table would
+            then be in shared memory twice.
+        text: returns the statement with a factor.
     """
 
     line: int
@@ -48,35 +49,49 @@ class Sink:
 
 @dataclass(slots=True, eq=False)
 class SourceWriter:
-    """Writes one pass; used once."""
+    """Writes one pass; a writer is used once.
+
+    Attributes:
+        tile: the tile of the pass.
+        num_qubits: width of the state.
+        shape: sizes of the kernel.
+        lines: statements so far.
+        operands: collects the data that the statements read.
+        outer: writes expressions of outer bits.
+        scale: real factor that every amplitude still lacks.
+        common_angle: angle that every amplitude still lacks, in 2**-64 of a turn.
+        scalable_lines: statements that can multiply every amplitude by one more factor.
+        layout: the layout of the current stage.
+        frame: the tile, for the schedule's functions.
+    """
 
     tile: Tile
     num_qubits: int
     shape: Shape
     lines: list[str] = field(default_factory=list)
     operands: Operands = field(init=False)
-    outer: Outer = field(init=False)
+    outer: OuterBits = field(init=False)
     scale: float = 1.0
-    common: int = 0  # an angle that every amplitude still lacks
-    sinks: list[Sink] = field(default_factory=list)
-    place: Place = field(init=False)
+    common_angle: int = 0
+    scalable_lines: list[ScalableLine] = field(default_factory=list)
+    layout: Layout = field(init=False)
     frame: TileFrame = field(init=False)
 
     def __post_init__(self) -> None:
         shape = self.shape
         self.frame = TileFrame(self.tile.qubits, shape.register_qubits, shape.line_qubits, self.tile.swaps)
         self.operands = Operands(shape.amp_bytes)
-        self.outer = Outer(self.frame, self.operands)
+        self.outer = OuterBits(self.frame, self.operands)
 
     def write(self, stages: list[Stage]) -> StraightProgram:
-        """Every stage's work between exchanges; the rest of the next tile is fetched once shared memory is free."""
+        """Writes the work of every stage and the exchanges between; returns the program."""
         works = [share_tables(stage.work) for stage in stages]
-        layouts = places(self.frame, stages)
-        load = load_place(self.frame)
+        layouts = stage_layouts(self.frame, stages)
+        load = load_layout(self.frame)
         operands = self.operands
         offsets = [operands.put(load.offsets(self.frame)), operands.put(layouts[-1].offsets(self.frame, stored=True))]
-        self._all(works, layouts, load)
-        self._settle()
+        self._write_stages(works, layouts, load)
+        self._fold_common_factor()
         records = self.outer.pack_records()
         if 8 * (len(operands.values) + len(operands.masks)) > MAX_CONSTANT_BYTES:
             raise NotStraightError(f"{len(operands.values)} constants")
@@ -96,34 +111,37 @@ class SourceWriter:
             table_bytes=len(operands.chosen),
         )
 
-    def _all(self, works: list[list[Work]], layouts: list[Place], load: Place) -> None:
-        """Statements of all stages."""
+    def _write_stages(self, works: list[list[Work]], layouts: list[Layout], load: Layout) -> None:
+        """Writes the statements of all stages; the rest of the next tile is fetched once shared memory is free."""
         last = len(works) - 1
         for i, work in enumerate(works):
-            self.place = self.outer.place = layouts[i]
+            self.layout = self.outer.layout = layouts[i]
             if i:
                 within = str(layouts[i - 1].warps == layouts[i].warps).lower()
-                self._say(f"exchange<Layout{i - 1}, Layout{i}, {within}>(a, tile);")
+                self._write_line(f"exchange<Layout{i - 1}, Layout{i}, {within}>(a, tile);")
             if i == last:
-                # others may still read what the last exchange brought
+                # Other threads may still read shared memory after the last exchange.
                 wait = "__syncwarp" if load.warps == layouts[last].warps else "__syncthreads"
-                self._say(f"{wait}();" if i else "")
-                self._say("fetch_rest<Body>(tile, args);")
-                self._say("const index_t to = offset_of_thread(tile.tables, kOffsetOut);")
-            self._work(work)
+                self._write_line(f"{wait}();" if i else "")
+                self._write_line("fetch_rest<Body>(tile, args);")
+                self._write_line("const index_t to = offset_of_thread(tile.tables, kOffsetOut);")
+            self._write_work(work)
 
-    def _settle(self) -> None:
-        """Folds the remaining common factor into a multiplication that is there already, else multiplies at the end."""
-        factor = self.scale * complex(phases_of([self.common])[0])
-        best = min(self.sinks, key=lambda sink: sink.products, default=None)
-        if best and (self.common or best.products <= self.amps // 2) and factor != 1:
+    def _fold_common_factor(self) -> None:
+        """Folds the remaining common factor into an existing multiplication if there is one, else multiplies last."""
+        factor = self.scale * complex(phases_of([self.common_angle])[0])
+        best = min(self.scalable_lines, key=lambda scalable: scalable.products, default=None)
+        if best and (self.common_angle or best.products <= self.num_amps // 2) and factor != 1:
             self.lines[best.line] = best.text(factor)
             self.scale = 1.0
-        elif self.common:
-            self._say(f"times_each<{self.every}u, 0u>(a, {self.operands.value(reals(np.array([factor])))});")
+        elif self.common_angle:
+            self._write_line(
+                f"times_each<{self.all_indices}u, 0u>(a, {self.operands.value(reals(np.array([factor])))});"
+            )
             self.scale = 1.0
 
-    def _source(self, layouts: list[Place], tables: list[int]) -> str:
+    def _source(self, layouts: list[Layout], tables: list[int]) -> str:
+        """Returns the whole source; ``layouts`` begin with the load's, ``tables`` are word indices of the tables."""
         sizes = {
             "TILE": len(self.tile.qubits),
             "CONSTANTS": max(len(self.operands.values), 1),
@@ -139,94 +157,97 @@ class SourceWriter:
             "bool kScaled": str(self.scale != 1).lower(),
         }
         names = ["In", *map(str, range(len(layouts) - 1))]
-        structs = [slots_struct(name, at, self.frame, self.shape) for name, at in zip(names, layouts, strict=True)]
+        structs = [
+            slots_struct(name, layout, self.frame, self.shape) for name, layout in zip(names, layouts, strict=True)
+        ]
         return kernel_source(sizes, structs, numbers, self.lines)
 
     @property
-    def amps(self) -> int:
-        """Amplitudes of a thread."""
+    def num_amps(self) -> int:
+        """Number of amplitudes of a thread."""
         return 1 << self.shape.register_qubits
 
     @property
-    def every(self) -> int:
-        """All register indices."""
-        return (1 << self.amps) - 1
+    def all_indices(self) -> int:
+        """The set of all register indices, as a mask."""
+        return (1 << self.num_amps) - 1
 
-    def _say(self, line: str) -> None:
+    def _write_line(self, line: str) -> None:
         self.lines.append(line)
 
-    def _say_sink(self, products: int, text: Callable[[complex], str], line: str) -> None:
-        """A line that can multiply all amplitudes by a factor, as ``text`` writes it then."""
-        self.sinks.append(Sink(len(self.lines), products, text))
-        self._say(line)
+    def _write_scalable(self, products: int, text: Callable[[complex], str], line: str) -> None:
+        """Writes a line that can multiply all amplitudes by a factor: ``text`` returns the line with the factor."""
+        self.scalable_lines.append(ScalableLine(len(self.lines), products, text))
+        self._write_line(line)
 
-    def _work(self, works: list[Work]) -> None:
+    def _write_work(self, works: list[Work]) -> None:
         for work in works:
             if isinstance(work, PhaseTerms):
-                self._phases(work.terms)
+                self._write_phases(work.terms)
             elif isinstance(work, Table):
-                self._shared(work)
+                self._write_diagonals(work)
             elif isinstance(work, PairBlock):
-                self._pair(work)
+                self._write_pair(work)
             else:
                 if isinstance(work, Turn):
-                    self._turn(work)
+                    self._write_turn(work)
                 else:
-                    self._item(work)
+                    self._write_item(work)
                 if abs(self.scale) < self.shape.least_scale:
-                    self._say(f"scale_all(a, *({self.operands.value([self.scale])}));")
+                    self._write_line(f"scale_all(a, *({self.operands.value([self.scale])}));")
                     self.scale = 1.0
 
-    def _shared(self, table: Table) -> None:
-        """A product of diagonals as one constant for each value of their qubits, left out where it is 1."""
-        self.common = (self.common + table.angle) % TURN
-        bits, values, indices = table.entries(self.place.registers)
-        self._say_table(sum(1 << i for i in indices), sum(1 << b for b in bits), values)
+    def _write_diagonals(self, table: Table) -> None:
+        """Writes a product of diagonals as one constant per value of their qubits; constants of 1 are left out."""
+        self.common_angle = (self.common_angle + table.angle) % TURN
+        bits, values, indices = table.entries(self.layout.registers)
+        self._write_table(sum(1 << i for i in indices), sum(1 << b for b in bits), values)
 
-    def _say_table(self, on: int, support: int, values: ComplexArray) -> None:
-        """Products by a constant for each value of the register bits ``support``, at register indices ``on``."""
+    def _write_table(self, on: int, support: int, values: ComplexArray) -> None:
+        """Writes products by one constant per value of the register bits ``support``, at register indices ``on``."""
 
         def text(factor: complex) -> str:
-            return f"times_each<{self.every}u, {support}u>(a, {self.operands.value(reals(values * factor))});"
+            return f"times_each<{self.all_indices}u, {support}u>(a, {self.operands.value(reals(values * factor))});"
 
         line = f"times_each<{on}u, {support}u>(a, {self.operands.table(reals(values))});"
-        self._say_sink(self.amps - on.bit_count(), text, line)
+        self._write_scalable(self.num_amps - on.bit_count(), text, line)
 
-    def _turn(self, turn: Turn) -> None:
+    def _write_turn(self, turn: Turn) -> None:
         self.scale *= turn.scale
-        places = ", ".join(str(self._bit(q)) for q in turn.qubits)
+        bits = ", ".join(str(self._bit(q)) for q in turn.qubits)
         near = ", ".join(str(n).lower() for n in turn.near)
-        self._say(f"turn4_by<{places}, {near}>(a, {self.operands.value(turn.values)});")
+        self._write_line(f"turn4_by<{bits}, {near}>(a, {self.operands.value(turn.values)});")
 
-    def _pair(self, block: PairBlock) -> None:
-        """Register bits choose among a block's matrices when it is compiled, others when it runs."""
-        inner = [q for q in self.place.registers if block.selecting >> q & 1]
+    def _write_pair(self, block: PairBlock) -> None:
+        """Writes a block; register bits choose among its matrices at compile time, other bits at run time."""
+        inner = [q for q in self.layout.registers if block.selecting >> q & 1]
         outer = members(block.selecting & ~mask_of(inner))
         fragments = block.fragments([*inner, *outer])
-        at = self.operands.put(split_tf32(fragments) if self.shape.amp_bytes == 8 else fragments)
-        choosing = sum(1 << self._bit(q) for q in inner)
-        self._say(f"pair_block<{choosing}u>(a, tile.tables, {at}u, {self.outer.number(outer)});")
+        start = self.operands.put(split_tf32(fragments) if self.shape.amp_bytes == 8 else fragments)
+        inner_bits = sum(1 << self._bit(q) for q in inner)
+        self._write_line(f"pair_block<{inner_bits}u>(a, tile.tables, {start}u, {self.outer.number(outer)});")
 
     def _bit(self, qubit: int) -> int:
-        return self.place.registers.index(qubit)
+        return self.layout.registers.index(qubit)
 
-    def _item(self, item: Item) -> None:
+    def _write_item(self, item: Item) -> None:
         bits = [self._bit(q) for q in item.qubits]
         mask, value = item.condition
-        inside = [(b, value >> q & 1) for b, q in enumerate(self.place.registers) if mask >> q & 1]
-        places = f"{sum(1 << b for b, _ in inside)}u, {sum(v << b for b, v in inside)}u"
-        where = self.outer.where(mask & ~mask_of(self.place.registers), value)
+        inside = [(b, value >> q & 1) for b, q in enumerate(self.layout.registers) if mask >> q & 1]
+        register_condition = f"{sum(1 << b for b, _ in inside)}u, {sum(v << b for b, v in inside)}u"
+        outer_condition = self.outer.condition(mask & ~mask_of(self.layout.registers), value)
         if item.kind == "hadamard":
             self.scale *= SQRT_HALF
-            self._say(f"hadamard<{bits[0]}>(a);")
+            self._write_line(f"hadamard<{bits[0]}>(a);")
         elif item.kind == "rotate":
             cos, sin = item.angle
             near = abs(cos) >= LEAST_COS
             self.scale *= cos if near else sin
             tangent = self.operands.value([sin / cos if near else cos / sin])
-            self._say(f"rotate{'' if near else '_far'}<{bits[0]}>(a, *({tangent}));")
+            self._write_line(f"rotate{'' if near else '_far'}<{bits[0]}>(a, *({tangent}));")
         elif item.kind == "flip":
-            self._say(f"flip_bit<{bits[0]}, {places}>(a{', ' + where if where else ''});")
+            last = f", {outer_condition}" if outer_condition else ""
+            self._write_line(f"flip_bit<{bits[0]}, {register_condition}>(a{last});")
         else:
             assert item.data is not None
             matrix = item.data
@@ -234,23 +255,25 @@ class SourceWriter:
                 matrix = matrix[np.ix_([0, 2, 1, 3], [0, 2, 1, 3])]
             if is_core(item):
                 entries = self.operands.value(reals(np.concatenate([matrix[::3, ::3], matrix[1:3, 1:3]])))
-                call = f"core4_by<{', '.join(str(b) for b in sorted(bits))}, {places}>(a, {entries});"
-                self._say(f"if ({where}) {call}" if where else call)
-                return
-            entries = self.operands.value(reals(matrix))
-            size = "2" if len(bits) == 1 else "4"
-            call = f"matrix{size}_by<{', '.join(str(b) for b in sorted(bits))}, {places}>(a, {entries});"
-            self._say(f"if ({where}) {call}" if where else call)
+                function = "core4_by"
+            else:
+                entries = self.operands.value(reals(matrix))
+                function = "matrix2_by" if len(bits) == 1 else "matrix4_by"
+            targets = ", ".join(str(b) for b in sorted(bits))
+            call = f"{function}<{targets}, {register_condition}>(a, {entries});"
+            self._write_line(f"if ({outer_condition}) {call}" if outer_condition else call)
 
-    def _phases(self, terms: dict[int, int]) -> None:
-        """Phases by register part: constants per register index, signs of outer bits, one factor per part otherwise.
+    def _write_phases(self, terms: dict[int, int]) -> None:
+        """Writes phases, grouped by register part: the register bits of a product.
 
-        A few outer bits choose among tables of constants instead where several products become one.
+        Angles of register bits only become constants per register index. Half turns of outer bits flip signs. Other
+        angles of outer bits give one factor per register part; where several of these products can become one, a few
+        outer bits choose among tables of constants instead.
         """
-        inside = mask_of(self.place.registers)
+        inside = mask_of(self.layout.registers)
         groups: dict[int, dict[int, int]] = {}
         for key, angle in terms.items():
-            bits = sum(1 << b for b, q in enumerate(self.place.registers) if key >> q & 1)
+            bits = sum(1 << b for b, q in enumerate(self.layout.registers) if key >> q & 1)
             groups.setdefault(bits, {})[key & ~inside] = angle
         constants: dict[int, int] = {}
         for bits, group in groups.items():
@@ -260,24 +283,24 @@ class SourceWriter:
         chosen = choosing(groups, signs, bool(constants))
         if chosen and len(self.operands.chosen) + self._table_bytes(groups, constants, chosen) <= MAX_TABLE_BYTES:
             folded = {bits: {k: group.pop(k) for k in [*group] if not k & ~chosen} for bits, group in groups.items()}
-            self._chosen(folded, constants, chosen)
+            self._write_chosen(folded, constants, chosen)
             constants = {}
         for bits, group in sorted(groups.items()):
-            on = self._on([bits])
+            on = self._indices_of_parts([bits])
             flips = {k: angle for k, angle in group.items() if k in signs[bits]}
             if flips:
-                self._say(f"flip_sign<{on}u>(a, {self.outer.sign(flips)});")
+                self._write_line(f"flip_sign<{on}u>(a, {self.outer.sign(flips)});")
             factors = {k: angle for k, angle in group.items() if k not in flips}
             if factors:
-                self._times(on, factors)
+                self._write_factor(on, factors)
         if constants and all(bits and angle == HALF_TURN for bits, angle in constants.items()):
-            odd = self._indices(lambda r: sum(r & p == p for p in constants) & 1)
-            self._say(f"negate<{odd}u>(a);")
+            odd = self._indices_where(lambda r: sum(r & p == p for p in constants) & 1)
+            self._write_line(f"negate<{odd}u>(a);")
         elif constants:
-            self._constants(constants)
+            self._write_constants(constants)
 
-    def _times(self, on: int, factors: dict[int, int]) -> None:
-        """Products by the phases of outer bits, at the register indices ``on``."""
+    def _write_factor(self, on: int, factors: dict[int, int]) -> None:
+        """Writes products by the phases of outer bits, at the register indices ``on``."""
         product = self.outer.factor(factors)
 
         def text(factor: complex) -> str:
@@ -285,19 +308,19 @@ class SourceWriter:
             return f"times<{on}u>(a, cmul({product}, amp_t{{*({value}), *({value} + 1)}}));"
 
         line = f"times<{on}u>(a, {product});"
-        if on == self.every:
-            self._say_sink(0, text, line)
+        if on == self.all_indices:
+            self._write_scalable(0, text, line)
         else:
-            self._say(line)
+            self._write_line(line)
 
     def _signs(self, group: dict[int, int]) -> set[int]:
-        """The outer parts that only flip signs, where that costs no product."""
+        """Returns the outer parts that only flip signs, where this costs no product."""
         if all(angle == HALF_TURN for angle in group.values()):
             return set(group)
         return {key for key, angle in group.items() if angle == HALF_TURN and self.outer.crosses(key)}
 
-    def _chosen(self, folded: dict[int, dict[int, int]], constants: dict[int, int], chosen: int) -> None:
-        """Angles by register part and outer bits, as constants that the outer bits in ``chosen`` select among."""
+    def _write_chosen(self, folded: dict[int, dict[int, int]], constants: dict[int, int], chosen: int) -> None:
+        """Writes angles by register part and outer bits as tables of constants; the outer bits ``chosen`` choose."""
         parts = [bits for bits, group in folded.items() if group]
         support = 0
         for bits in [*parts, *constants]:
@@ -305,32 +328,32 @@ class SourceWriter:
         inner, outer = subsets(support), subsets(chosen)
         angles = []
         for r in inner:
-            common = sum(angle for bits, angle in constants.items() if r & bits == bits)
+            constant = sum(angle for bits, angle in constants.items() if r & bits == bits)
             terms = [(k, a) for bits, group in folded.items() if r & bits == bits for k, a in group.items()]
-            angles += [common + sum(a for k, a in terms if s & k == k) for s in outer]
+            angles += [constant + sum(a for k, a in terms if s & k == k) for s in outer]
         values = phases_of([angle % TURN for angle in angles])
-        bit = self.outer.number(members(chosen))
+        choice = self.outer.number(members(chosen))
 
         def line(on: int, factor: complex) -> str:
-            at = self.operands.choose(values * factor)
-            return f"times_chosen<{on}u, {support}u, {len(outer)}>(a, tile.chosen, {at}, {bit});"
+            start = self.operands.choose(values * factor)
+            return f"times_chosen<{on}u, {support}u, {len(outer)}>(a, tile.chosen, {start}, {choice});"
 
-        on = self._on([*parts, *constants])
-        products = self.amps - on.bit_count()
-        self._say_sink(products + 1, lambda factor: line(self.every, factor), line(on, 1.0))
+        on = self._indices_of_parts([*parts, *constants])
+        products = self.num_amps - on.bit_count()
+        self._write_scalable(products + 1, lambda factor: line(self.all_indices, factor), line(on, 1.0))
 
     def _table_bytes(self, groups: dict[int, dict[int, int]], constants: dict[int, int], chosen: int) -> int:
-        """At most so many more bytes of tables."""
+        """Returns the most bytes that a table of these angles takes."""
         support = 0
         for bits in [*groups, *constants]:
             support |= bits
         return self.shape.amp_bytes << support.bit_count() + chosen.bit_count()
 
-    def _constants(self, constants: dict[int, int]) -> None:
-        """Angles by register part, as one constant for each value of the register bits that they depend on.
+    def _write_constants(self, constants: dict[int, int]) -> None:
+        """Writes angles by register part as one constant per value of the register bits that they depend on.
 
-        The most frequent constant is left to all amplitudes together, so that those with it need no product; or, where
-        half of the constants are equal or conjugate to the others, these are enough.
+        The most frequent constant becomes part of the common angle, so that amplitudes with it need no product. If
+        one half of the constants is equal or conjugate to the other half, the table holds one half only.
         """
         support = 0
         for part in constants:
@@ -341,21 +364,21 @@ class SourceWriter:
         most = max(counts, key=lambda angle: (counts[angle], angle == 0))
         mirror = None if len(angles) < 8 or 8 * counts[most] > len(angles) else mirrored(angles)
         if mirror is None:
-            self.common = (self.common + most) % TURN
+            self.common_angle = (self.common_angle + most) % TURN
             others = {r for r, angle in zip(inner, angles, strict=True) if angle != most}
-            on = self._indices(lambda r: r & support in others)
+            on = self._indices_where(lambda r: r & support in others)
             if on:
-                self._say_table(on, support, phases_of([(angle - most) % TURN for angle in angles]))
+                self._write_table(on, support, phases_of([(angle - most) % TURN for angle in angles]))
             return
         common, conjugate, negative = mirror
-        self.common = (self.common + common) % TURN
+        self.common_angle = (self.common_angle + common) % TURN
         table = self.operands.table(reals(phases_of([(angle - common) % TURN for angle in angles[: len(angles) // 2]])))
-        self._say(f"times_mirrored<{support}u, {str(conjugate).lower()}, {negative}u>(a, {table});")
+        self._write_line(f"times_mirrored<{support}u, {str(conjugate).lower()}, {negative}u>(a, {table});")
 
-    def _on(self, parts: list[int]) -> int:
-        """Register indices that hold all bits of some part, as a set of bits."""
-        return self._indices(lambda r: any(r & p == p for p in parts))
+    def _indices_of_parts(self, parts: list[int]) -> int:
+        """Returns the set of register indices that have all bits of some part, as a mask."""
+        return self._indices_where(lambda r: any(r & p == p for p in parts))
 
-    def _indices(self, holds: Callable[[int], object]) -> int:
-        """Register indices for which ``holds`` is true, as a set of bits."""
-        return sum(1 << r for r in range(self.amps) if holds(r))
+    def _indices_where(self, condition: Callable[[int], object]) -> int:
+        """Returns the set of register indices for which ``condition`` is true, as a mask."""
+        return sum(1 << r for r in range(self.num_amps) if condition(r))

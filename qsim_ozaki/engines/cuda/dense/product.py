@@ -1,6 +1,6 @@
-"""Matrices on many qubits of a GPU's state by a library product: gather, product, scatter, part by part.
+"""Applies matrices on many qubits of a GPU's state by a library product: gather, product, scatter, part by part.
 
-In: a matrix, its targets, a launcher. Out: a launch that applies it in place. It chooses no path and no arithmetic.
+In: a matrix, its targets, a launcher. Out: a launch that applies it in place. It may not choose path or arithmetic.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ BLOCK = np.dtype([("num_tiles", "u8"), ("fixed", "u8"), ("tile_size", "u4")], al
 
 @dataclass(frozen=True, slots=True)
 class PartTables:
-    """How parts of a state become matrices of 2^k rows and back.
+    """Tables by which parts of a state are moved to matrices of 2^k rows and back.
 
     Attributes:
-        places: as `dense/gather.cu` reads them, the same for every part.
-        parts: one `Block` record each.
-        num_columns: of the matrix of one part.
+        places: positions, in the order in which `dense/gather.cu` reads them; the same for every part.
+        parts: one `Block` record per part.
+        num_columns: number of columns of the matrix of one part.
     """
 
     places: NDArray[np.uint64]
@@ -45,21 +45,21 @@ class PartTables:
 def part_tables(
     targets: Sequence[int], fixed: dict[int, int], num_qubits: int, max_elements: int, line_qubits: int
 ) -> PartTables:
-    """Parts that cover the state, each at most ``max_elements`` amplitudes, split over the top columns.
+    """Returns the tables of parts that cover the state, split over the highest column qubits.
 
     Args:
         targets: distinct qubits; bit b of a row is ``targets[b]``.
-        fixed: value of each qubit at which the block acts.
+        fixed: qubits with the value at which the block acts.
         num_qubits: width of the state.
-        max_elements: a power of two, at least one column.
+        max_elements: largest number of amplitudes of a part, a power of two, at least one column.
         line_qubits: log2 of the amplitudes in a 128-byte line.
     """
     k = len(targets)
     columns = [q for q in range(num_qubits) if q not in fixed and q not in targets]
-    held = max(k + len(columns) - (max_elements.bit_length() - 1), 0)
-    assert held <= len(columns), f"{max_elements} amplitudes do not hold one column of {1 << k}"
-    top = columns[len(columns) - held :]
-    columns = columns[: len(columns) - held]
+    num_top = max(k + len(columns) - (max_elements.bit_length() - 1), 0)
+    assert num_top <= len(columns), f"{max_elements} amplitudes do not hold one column of {1 << k}"
+    top = columns[len(columns) - num_top :]
+    columns = columns[: len(columns) - num_top]
     in_block = {q: 1 << b for b, q in enumerate((*columns, *targets))}
     free = sorted(in_block)
     near = {*free[:line_qubits], *columns[:line_qubits]}
@@ -77,7 +77,7 @@ def part_tables(
         sides.append(np.resize(sums(steps[:MOVING_BITS], np.bitwise_xor), (1 << MOVING_BITS, 2)))
         sides.append(np.resize(sums(steps[MOVING_BITS:], np.bitwise_xor), (1 << MOVED_BITS - MOVING_BITS, 2)))
     tiles = sums([(1 << q, in_block[q]) for q in free if q not in union])
-    parts = np.zeros(1 << held, BLOCK)
+    parts = np.zeros(1 << num_top, BLOCK)
     parts["num_tiles"], parts["tile_size"] = len(tiles), 1 << len(union)
     base = sum(value << q for q, value in fixed.items())
     parts["fixed"] = sums([(1 << q, 0) for q in top])[:, 0] | np.uint64(base)
@@ -85,21 +85,22 @@ def part_tables(
 
 
 def part_elements(k: int, room: int) -> int:
-    """Amplitudes of one part, a power of two: at most ``room`` and `LARGEST_PART`, at least one column of 2^k."""
+    """Returns the amplitudes of one part, a power of two: at most ``room`` and `LARGEST_PART`, at least one column."""
     return max(min(1 << max(room, 1).bit_length() - 1, LARGEST_PART), 1 << k)
 
 
 class LibraryProduct:
     """One matrix on states of ``num_qubits`` (padding included), through two buffers of one part each.
 
-    The matrix is on the device once, in the state's precision. Buffers are a GiB each at most in complex128 and a
-    quarter of the free memory, the pool's between runs; where a run does not get them, parts are halved for good.
+    The matrix is uploaded once, in the state's precision. A buffer takes at most a GiB in complex128 and at most a
+    quarter of the free memory; between runs, buffers belong to CuPy's memory pool. If a run cannot get its buffers,
+    the parts are halved for this and all later runs.
 
     Args:
-        launcher: of the GPU.
+        launcher: launches kernels on the GPU.
         matrix: ``(2**k, 2**k)``, index bit 0 is ``targets[0]``.
         targets: distinct qubits.
-        fixed: value of each qubit at which the matrix acts.
+        fixed: qubits with the value at which the matrix acts.
         num_qubits: width of the state.
         precision: of the state, ``"double"`` or ``"single"``.
     """
@@ -120,19 +121,19 @@ class LibraryProduct:
         self._divide(launcher.free_bytes() // MEMORY_SHARE * (1 << self.line_qubits) // 128)
 
     def _divide(self, room: int) -> None:
-        """Parts of at most ``room`` amplitudes, but of one column at least."""
+        """Divides the state into parts of at most ``room`` amplitudes, but at least one column."""
         elements = part_elements(len(self.targets), room)
         self.tables = part_tables(self.targets, self.fixed, self.num_qubits, elements, self.line_qubits)
         self.places = self.launcher.cupy.asarray(self.tables.places)
 
     def _buffers(self) -> tuple[Any, Any]:
-        """Room for one part and for its product; smaller parts where memory has become short."""
+        """Returns buffers for one part and for its product; the parts become smaller if memory has become short."""
         k = len(self.targets)
         while True:
             try:
                 block, out = self.launcher.cupy.empty((2, 1 << k, self.tables.num_columns), self.dtype)
                 return block, out
-            except MemoryError as error:  # other states have come since
+            except MemoryError as error:  # other states have been allocated since
                 if self.tables.num_columns == 1:
                     raise out_of_memory(k, self.dtype, self.launcher) from error
                 self._divide((self.tables.num_columns << k) // 2)
@@ -155,7 +156,7 @@ class LibraryProduct:
 
 
 def out_of_memory(k: int, dtype: str, launcher: Launcher) -> CapacityError:
-    """The error to raise where two columns of a matrix on ``k`` qubits do not fit."""
+    """Returns the error to raise if two columns of a matrix on ``k`` qubits do not fit."""
     needed = 2 * (16 if dtype == "complex128" else 8) << k
     return CapacityError(
         f"a matrix on {k} qubits needs {needed / 2**20:.3g} MiB beside the state; {launcher.device_name} has "
@@ -164,14 +165,15 @@ def out_of_memory(k: int, dtype: str, launcher: Launcher) -> CapacityError:
 
 
 def multiply_by_four(cupy: Any, left: Any, right: Any, out: Any) -> None:
-    """``out = left @ right``."""
+    """Computes ``out = left @ right``."""
     cupy.matmul(left, right, out=out)
 
 
 def multiply_by_three(cupy: Any, left: Any, right: Any, out: Any) -> None:
-    """``out = left @ right`` by three real products instead of four, complex128 or complex64, all row-major.
+    """Computes ``out = left @ right`` by three real products instead of four; complex128 or complex64, row-major.
 
-    The real parts are those of four products; the imaginary parts are as exact as a column's norm.
+    The real parts are as exact as with four products; the errors of the imaginary parts are relative to the norm of a
+    column.
     Source: cuBLAS, cublasZgemm3m and cublasCgemm3m; Higham, Accuracy and Stability of Numerical Algorithms, 23.2.4.
     """
     handle = ctypes.c_void_p(cupy.cuda.device.get_cublas_handle())
@@ -185,7 +187,7 @@ def multiply_by_three(cupy: Any, left: Any, right: Any, out: Any) -> None:
     ]
     one, zero = (real * 2)(1, 0), (real * 2)(0, 0)
     stream = ctypes.c_void_p(cupy.cuda.get_current_stream().ptr)
-    # the library stores by columns: out^T = right^T left^T
+    # The library stores matrices column by column: out^T = right^T left^T.
     status = library.cublasSetStream_v2(handle, stream) or getattr(library, name)(
         handle,
         *(ctypes.c_int(value) for value in (0, 0, columns, rows, rows)),
@@ -200,12 +202,13 @@ def multiply_by_three(cupy: Any, left: Any, right: Any, out: Any) -> None:
 
 
 def _matrix(values: Any, stride: int) -> tuple[ctypes.c_void_p, ctypes.c_int]:
+    """Returns the library's two arguments for a matrix: its address and its stride."""
     return ctypes.c_void_p(values.data.ptr), ctypes.c_int(stride)
 
 
 @cache
 def cublas(version: int) -> Any:
-    """The cuBLAS that CuPy has loaded, by its own name; None where it goes by another."""
+    """Returns the cuBLAS library that CuPy has loaded, or None if its file has an unknown name."""
     for name in (f"libcublas.so.{version}", f"cublas64_{version}.dll"):
         try:
             return ctypes.CDLL(name)

@@ -1,6 +1,7 @@
-"""Shapes and tables of dense blocks on a GPU: matrix fragments, places in a tile.
+"""Builds the shapes and tables of dense blocks on a GPU: fragments of the matrix and positions in a tile.
 
-In: targets, controls, a matrix. Out: arrays and records as `dense/held.cu` and `dense/streamed.cu` read them. No GPU.
+In: targets, controls, a matrix. Out: arrays and records as `dense/held.cu` and `dense/streamed.cu` read them. It may
+not use a GPU.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from qsim_ozaki.engines.cuda.device.kernels import KERNELS
 from qsim_ozaki.engines.cuda.device.records import RUNS, runs_record, sorted_matrix, sums, widened
 from qsim_ozaki.ir import ComplexArray, Kind, Op
 
-GROUP_BITS = 3  # of the columns of a group: those of one product of the tensor cores
+GROUP_BITS = 3  # log2 of the columns of a group: one product of the tensor cores has as many
 GROUP_COLUMNS = 1 << GROUP_BITS
 STREAMED_TILE = np.dtype(
     [
@@ -49,13 +50,13 @@ HELD_TILE = np.dtype(
 
 @dataclass(frozen=True, slots=True)
 class BlockShape:
-    """How a dense kernel lays one width of matrix out; its macros.
+    """Sizes of a dense kernel for one width of matrix; the fields are the kernel's macros.
 
     Attributes:
         real: `double` for complex128 states, `float` for complex64.
-        threads: of a block.
-        groups: of 8 columns, in a tile.
-        blocks: that share a processor.
+        threads: number of threads of a block.
+        groups: number of groups of 8 columns in a tile.
+        blocks: number of blocks that share a processor.
     """
 
     real: str
@@ -64,7 +65,7 @@ class BlockShape:
     blocks: int
 
     def macros(self, k: int) -> dict[str, str]:
-        """The kernel's instance for matrices on ``k`` qubits."""
+        """Returns the kernel's instance for matrices on ``k`` qubits."""
         return {"K": str(k)} | {field.name.upper(): str(getattr(self, field.name)) for field in fields(self)}
 
     @property
@@ -73,19 +74,19 @@ class BlockShape:
         return 3 if self.real == "double" else 4
 
     def tile_bytes(self, k: int) -> int:
-        """Of shared memory."""
+        """Returns the bytes of shared memory of one tile."""
         return self.groups * (128 * GROUP_COLUMNS << k) >> self.line_qubits
 
 
 @dataclass(frozen=True, slots=True)
 class HeldShape(BlockShape):
-    """How `dense/held.cu` lays it out.
+    """Sizes of `dense/held.cu`, whose warps hold the matrix in registers.
 
     Attributes:
-        warp_rows: blocks of 16 rows of the matrix that a warp holds, in 32 registers for each 16 columns.
-        stages: tiles in shared memory. A processor wants about 64 KiB on their way (H200, 2026-11).
-        products: real products of a complex one. Three where the tensor cores bound the time; four where memory does,
-            for they keep exact zeros of complex states.
+        warp_rows: number of blocks of 16 matrix rows that a warp holds, in 32 registers per 16 columns.
+        stages: number of tiles in shared memory. A processor needs about 64 KiB in flight (H200, 2026-11).
+        products: real products per complex product: three if the tensor cores bound the time; four if memory does,
+            because four products keep exact zeros of complex states.
     """
 
     warp_rows: int
@@ -94,26 +95,26 @@ class HeldShape(BlockShape):
     kernel: ClassVar[str] = "dense_held"
 
     def shared_bytes(self, k: int) -> int:
-        """Dynamic shared memory of one block."""
+        """Returns the bytes of dynamic shared memory of one block."""
         return self.stages * self.tile_bytes(k)
 
 
 @dataclass(frozen=True, slots=True)
 class StreamedShape(BlockShape):
-    """How `dense/streamed.cu` lays it out.
+    """Sizes of `dense/streamed.cu`, which reads the matrix again for every tile.
 
-    Every tile reads the whole matrix from L2, which delivers about 6.5 TB/s (H200, 2026-11): a matrix of 4 MiB (k = 9)
-    wants as many groups as shared memory holds.
+    L2 delivers the matrix at about 6.5 TB/s (H200, 2026-11): for a matrix of 4 MiB (k = 9), a tile has as many groups
+    as shared memory holds.
 
     Attributes:
-        warp_groups: that a warp multiplies at a time; as many as registers hold the sums of.
+        warp_groups: number of groups that a warp multiplies at a time; registers hold the sums of as many.
     """
 
     warp_groups: int
     kernel: ClassVar[str] = "dense_streamed"
 
     def shared_bytes(self, k: int) -> int:
-        """Dynamic shared memory of one block."""
+        """Returns the bytes of dynamic shared memory of one block."""
         return self.tile_bytes(k)
 
 
@@ -121,7 +122,7 @@ DenseShape: TypeAlias = HeldShape | StreamedShape
 
 
 def shapes(real: str) -> dict[int, DenseShape]:
-    """The kernels' instances for one type of amplitude, by number of targets."""
+    """Returns the shapes of the kernels' instances for one type of amplitude, by number of targets."""
     by_targets: dict[int, DenseShape] = {}
     kinds: tuple[type[HeldShape] | type[StreamedShape], ...] = (HeldShape, StreamedShape)
     for kind in kinds:
@@ -137,7 +138,14 @@ BLOCK_SHAPES = {"double": shapes("double"), "single": shapes("float")}
 
 @dataclass(frozen=True, slots=True)
 class DenseTables:
-    """The data of one launch of a dense kernel: fragments of the matrix, places, and the tile record."""
+    """The data of one launch of a dense kernel.
+
+    Attributes:
+        matrix: the matrix as fragments of tensor cores.
+        places: positions in the state and in shared memory, in the order in which the kernel reads them.
+        tile: the record of the tile, `HELD_TILE` or `STREAMED_TILE`.
+        num_tiles: number of tiles of the state.
+    """
 
     matrix: ComplexArray
     places: NDArray[np.uint64]
@@ -146,7 +154,7 @@ class DenseTables:
 
 
 def with_free_target(op: Op, zero_qubits: Sequence[int], num_qubits: int) -> Op:
-    """``op`` on one more qubit, the lowest that is free, where there is one: the kernel's least matrix is 16 x 16."""
+    """Returns ``op`` extended to the lowest free qubit, if there is one: the kernel's smallest matrix is 16 x 16."""
     taken = {*op.qubits, *zero_qubits}
     free = [q for q in range(num_qubits) if q not in taken]
     matrix, targets = widened(op.matrix(), op.targets, free[:1])
@@ -154,9 +162,9 @@ def with_free_target(op: Op, zero_qubits: Sequence[int], num_qubits: int) -> Op:
 
 
 def fragments(matrix: ComplexArray) -> ComplexArray:
-    """Real and imaginary parts as lanes of m16n8k16 hold A: [row block, column block, part, vector, lane].
+    """Returns real and imaginary parts as the lanes of m16n8k16 hold A: [row block, column block, part, vector, lane].
 
-    Each double2 holds the entries of rows g and g + 8 in column 4 i + t, for lane 4 g + t and vector i.
+    For lane 4 g + t and vector i, a double2 holds the entries of rows g and g + 8 in column 4 i + t.
     """
     blocks = len(matrix) // 16
     tiles = matrix.reshape(blocks, 2, 8, blocks, 4, 4)  # row block, half, g, column block, i, t
@@ -167,17 +175,17 @@ def fragments(matrix: ComplexArray) -> ComplexArray:
 
 @dataclass(frozen=True, slots=True)
 class GroupFrame:
-    """Which qubits are what in a group of columns.
+    """The roles of the qubits in a group of columns.
 
-    Lanes read 4 rows x 2 columns at a time, write 8 neighbours of the state, and store 4 columns x 8 rows. Where one of
-    the two lowest qubits is a row, neighbours are rows: the lowest row then goes to the upper half of the product, and
-    lanes exchange it for a column before they store.
+    Lanes read 4 rows x 2 columns at a time, write 8 neighbours of the state, and store 4 columns x 8 rows. If one of
+    the two lowest qubits is a row qubit, neighbours are rows. The lowest row then moves to the upper half of the
+    product, and lanes exchange it for a column before they store.
 
     Attributes:
         rows: the targets, ascending.
         columns: the three lowest free qubits.
-        out_rows: qubits by bits of a product's row.
-        slot: what each qubit adds, by XOR, to a slot of one amplitude in shared memory.
+        out_rows: the qubit of every bit of a product's row.
+        slot: the bits that a qubit adds, by XOR, to a slot of one amplitude in shared memory.
     """
 
     rows: list[int]
@@ -191,13 +199,13 @@ class GroupFrame:
         return self.out_rows != self.rows
 
     def fragments(self, matrix: ComplexArray, targets: Sequence[int]) -> ComplexArray:
-        """The matrix as lanes hold it, its rows in the order of ``out_rows``."""
+        """Returns the matrix as lanes hold it, with its rows in the order of ``out_rows``."""
         order = [(1 << self.rows.index(q), 0) for q in self.out_rows]
         return fragments(sorted_matrix(matrix, targets)[sums(order)[:, 0].astype(np.int64)])
 
 
 def frame_of(targets: Sequence[int], free: Sequence[int], line_qubits: int) -> GroupFrame:
-    """The frame of a group; ``free`` are the qubits that are neither targets nor fixed, ascending."""
+    """Returns the frame of a group; ``free`` are the qubits that are neither targets nor fixed, ascending."""
     rows, columns = sorted(targets), list(free[:GROUP_BITS])
     union = sorted(rows + columns)
     exchange = bool({*union[:2]} & {*rows})
@@ -209,21 +217,22 @@ def frame_of(targets: Sequence[int], free: Sequence[int], line_qubits: int) -> G
 def dense_tables(
     matrix: ComplexArray, targets: Sequence[int], fixed: dict[int, int], num_qubits: int, shape: DenseShape
 ) -> DenseTables:
-    """Tables of one block.
+    """Returns the tables of one block.
 
     Args:
         matrix: ``(2**k, 2**k)``, k from 4 to 9, index bit 0 is ``targets[0]``.
         targets: distinct qubits.
-        fixed: value of each qubit at which the block acts (controls and qubits known to be |0>).
+        fixed: qubits with the value at which the block acts (controls, and qubits known to be |0>).
         num_qubits: width of the state; k, the columns of a group and the fixed qubits must fit.
-        shape: of a tile.
+        shape: sizes of the kernel.
     """
     free = [q for q in range(num_qubits) if q not in fixed and q not in targets]
     few = f"{num_qubits} qubits are too few for a block of {len(targets)} with {len(fixed)} fixed"
     assert len(free) >= GROUP_BITS, few
     frame = frame_of(targets, free, shape.line_qubits)
     held = isinstance(shape, HeldShape)
-    numbers = free[GROUP_BITS:][: shape.groups.bit_length() - 1] if held else []  # of the groups of a tile
+    # The qubits that number the groups of a tile.
+    numbers = free[GROUP_BITS:][: shape.groups.bit_length() - 1] if held else []
     size = 1 << len(free) - GROUP_BITS - len(numbers)
     tile = np.zeros(1, HELD_TILE if held else STREAMED_TILE)
     tile["num_tiles" if held else "num_groups"] = size
@@ -240,7 +249,7 @@ def dense_tables(
 def held_places(
     frame: GroupFrame, numbers: Sequence[int], shape: BlockShape, tile: NDArray[Any]
 ) -> list[NDArray[np.uint64]]:
-    """The places of `dense/held.cu`, those of iterations, groups and rows in the record ``tile``."""
+    """Returns the positions of `dense/held.cu`; writes those of iterations, groups and rows into ``tile``."""
     slot = frame.slot | {q: GROUP_COLUMNS << len(frame.rows) + b for b, q in enumerate(numbers)}
     steps = [(1 << q, slot[q]) for q in sorted(slot)]
     together = shape.threads.bit_length() - 1
@@ -253,7 +262,7 @@ def held_places(
 
 
 def streamed_places(frame: GroupFrame, shape: BlockShape) -> list[NDArray[np.uint64]]:
-    """The places of `dense/streamed.cu`: each iteration brings whole rows."""
+    """Returns the positions of `dense/streamed.cu`, whose iterations fetch whole rows."""
     late = frame.rows[shape.threads.bit_length() - 1 - GROUP_BITS :]
     early = [q for q in sorted(frame.slot) if q not in late]
     return [
@@ -265,29 +274,30 @@ def streamed_places(frame: GroupFrame, shape: BlockShape) -> list[NDArray[np.uin
 
 
 def in_threads(steps: Sequence[tuple[int, int]], shape: BlockShape) -> NDArray[np.uint64]:
-    """Offset in the state and slot of each thread; where there are too few qubits, threads repeat."""
+    """Returns the offset in the state and the slot of every thread; with too few qubits, threads repeat positions."""
     return np.resize(sums(steps, np.bitwise_xor), (shape.threads, 2)).reshape(-1)
 
 
 def lane_places(frame: GroupFrame) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-    """Of each lane: the two offsets at which it stores, and the slot at which it reads."""
+    """Returns, for every lane, the two offsets at which it stores, and the slot at which it reads."""
     rows, out_rows, columns, exchange = frame.rows, frame.out_rows, frame.columns, frame.exchange
-    across = (columns[1], columns[0]) if exchange else (columns[0], columns[1])  # of lane bits 0 and 1 as they store
+    across = (columns[1], columns[0]) if exchange else (columns[0], columns[1])  # of lane bits 0 and 1 at the store
     order = (rows[0] if exchange else across[0], across[1], *out_rows[:3])
     lanes = sums([(1 << q, 0) for q in order])[:, 0]
     traded = np.uint64(1 << (across[0] if exchange else out_rows[3]))
-    # a lane keeps the column of its own number and gets the other's
+    # A lane keeps the column with its number and receives the other lane's.
     first = lanes + (np.arange(32, dtype=np.uint64) & 1) * traded if exchange else lanes
     reads = sums([(frame.slot[q], 0) for q in (rows[0], rows[1], columns[2], *across)], np.bitwise_xor)[:, 0]
     return np.stack([first, first ^ traded], axis=1).reshape(-1), reads
 
 
 def slots(union: Sequence[int], rows: Sequence[int], columns: Sequence[int], reading: Sequence[int]) -> dict[int, int]:
-    """The bits that each qubit of a group adds, by XOR, to a slot of one amplitude in shared memory.
+    """Returns the bits that every qubit of a group adds, by XOR, to a slot of one amplitude in shared memory.
 
-    The lowest qubits choose among the slots of a 128-byte line, as many as there are in ``reading``: those by which
-    lanes that read together differ. Where one of these is not among the lowest, it changes as well one bit of a line
-    that no other has, so that these lanes read from distinct slots. Rows from the fourth on are plain bits.
+    ``reading`` are the qubits in which lanes that read together differ. The lowest qubits, as many as ``reading`` has,
+    choose among the slots of a 128-byte line. A qubit of ``reading`` that is not among the lowest also changes a bit of
+    the line that no other qubit of ``reading`` changes, so that these lanes read from distinct slots. Row qubits from
+    the fourth on are plain bits.
     """
     lowest = [q for q in union[: len(reading)] if q not in rows[GROUP_BITS:]]
     others = sorted(q for q in (*columns, *rows[:GROUP_BITS]) if q not in lowest)

@@ -1,6 +1,6 @@
-"""The table of CUDA kernels: source file, function, compiled instances and architectures of each.
+"""The table of CUDA kernels: the source file, function, compiled instances and architectures of every kernel.
 
-In: nothing. Out: rows that `jit` compiles and the engine launches. It compiles nothing and needs no GPU.
+In: nothing. Out: rows that `nvrtc` compiles and the engine launches. It may not compile, and it needs no GPU.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ class Kernel:
 
     Attributes:
         file: source file in ``kernels/cuda``.
-        function: the ``extern "C"`` name in it.
+        function: the ``extern "C"`` name in the file.
         instances: macro values, one mapping per compiled variant.
-        architectures: compute capabilities times ten for which it compiles.
-        suffix: ``"a"`` where the kernel needs the architecture-specific target (sm_90a).
-        most_shared: whether a multiprocessor's cache is divided for as much shared memory as it has: blocks of kernels
-            that want different divisions are never on one at a time.
+        architectures: compute capabilities times ten for which the kernel compiles.
+        suffix: ``"a"`` if the kernel needs the architecture-specific target (sm_90a).
+        most_shared: whether a multiprocessor's cache is divided for as much shared memory as possible. Blocks of
+            kernels with different divisions never run on a multiprocessor at the same time.
     """
 
     file: str
@@ -41,14 +41,15 @@ class Kernel:
 
 
 def _rows(macros: Sequence[str], values: Iterable[str]) -> tuple[dict[str, str], ...]:
-    """One instance a text, by the names of its words."""
+    """Returns one instance per text; ``macros`` are the names of the words of a text."""
     return tuple(dict(zip(macros, text.split(), strict=True)) for text in values)
 
 
 WHOLE_MACROS = ("REAL", "MODULI", "DEPTH", "WHOLE")  # of ozaki/encode.cu and ozaki/finish.cu
-WGMMA_MACROS = ("DEPTH", "CLUSTER", "STAGES", "WHOLE")  # of ozaki/product_held.cu: cuda_ozaki_pipeline.Wgmma
+WGMMA_MACROS = ("DEPTH", "CLUSTER", "STAGES", "WHOLE")  # of ozaki/product_held.cu; `Wgmma.instance` chooses values
 WGMMA = ("1 1 8 0", "2 2 8 8", "4 2 8 8", "8 2 6 0")
-# of dense/held.cu and dense/streamed.cu, by number of targets; cuda_dense's shapes say what each means and why
+# Of dense/held.cu and dense/streamed.cu, by number of targets; `HeldShape` and `StreamedShape` of dense/tables.py
+# explain the values.
 HELD_MACROS = ("REAL", "K", "THREADS", "GROUPS", "WARP_ROWS", "STAGES", "PRODUCTS", "BLOCKS")
 HELD_SHAPES = (
     "double 4 128 8 1 6 4 2",
@@ -67,7 +68,7 @@ STREAMED_SHAPES = (
     "float 8 256 4 4 1",
     "float 9 256 4 4 1",
 )
-TENSOR_CORES = (90, 100)  # others have no m16n8k16 of doubles, or too little shared memory
+TENSOR_CORES = (90, 100)  # other architectures have no m16n8k16 of doubles, or too little shared memory
 
 KERNELS: dict[str, Kernel] = {
     "tile_exec": Kernel("tile/interpreter.cu", "tile_exec"),
@@ -144,4 +145,4 @@ KERNELS: dict[str, Kernel] = {
     "rate_int8": Kernel("state/calibrate.cu", "rate_int8", ({},)),
 }
 
-STRAIGHT = Kernel("tile/straight.cuh", "tile_straight")  # the frame of generated sources: cuda_source.py
+STRAIGHT = Kernel("tile/straight.cuh", "tile_straight")  # the frame of generated sources: codegen/source.py

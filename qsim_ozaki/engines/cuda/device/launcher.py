@@ -1,7 +1,7 @@
-"""One GPU as kernels are launched on it: its properties, its free memory, loaded functions, launches.
+"""Launches kernels on one GPU, and reports the properties and the free memory of this GPU.
 
-In: names and instances of the kernel table, arguments. Out: launches on CuPy's current stream. It knows no state, no
-step and no operator.
+In: names and instances of the kernel table, arguments. Out: launches on CuPy's current stream. It may not depend on a
+state, a step or an operator.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ class Launcher:
     """Launches kernels on the current GPU, on CuPy's current stream of the calling thread.
 
     Attributes:
-        cupy: the module.
+        cupy: the CuPy module.
         device_id: CUDA device number.
-        device_name: as the driver has it.
-        num_processors: streaming multiprocessors.
+        device_name: the name that the driver reports.
+        num_processors: number of streaming multiprocessors.
         shared_bytes: shared memory that one block may have.
-        architecture: compute capability times ten, the newest built one that the GPU runs.
-        max_memory_bytes: limit for one state, 0 for what the GPU has free.
-        workspaces: scratch arrays of emulated blocks by size, for as long as a block holds them.
+        architecture: compute capability times ten of the newest built architecture that the GPU runs.
+        max_memory_bytes: limit for one state; 0 for the free memory of the GPU.
+        workspaces: scratch arrays of emulated blocks by size; an array lives for as long as a block refers to it.
     """
 
     def __init__(self, cupy: Any, max_memory_bytes: int = 0) -> None:
@@ -41,14 +41,14 @@ class Launcher:
         self.workspaces: WeakValueDictionary[tuple[int, ...], Any] = WeakValueDictionary()
 
     def free_bytes(self) -> int:
-        """Memory that a new state may take."""
+        """Returns the bytes that a new state may take."""
         pool = self.cupy.get_default_memory_pool()
         pool.free_all_blocks()
         free: int = self.cupy.cuda.runtime.memGetInfo()[0] + pool.free_bytes()
         return min(free, self.max_memory_bytes or free)
 
     def function(self, name: str, instance: Mapping[str, str]) -> Any:
-        """A kernel of the table, loaded. Callers that launch it again and again ask once and keep it."""
+        """Returns a kernel of the table, loaded. Callers that launch a kernel often call this once."""
         return nvrtc.load(name, tuple(sorted(instance.items())), self.device_id)
 
     def launch(

@@ -1,7 +1,7 @@
-"""CUDA kernels compiled by NVRTC, the cache of what was compiled, and its loading.
+"""Compiles CUDA kernels by NVRTC, caches the machine code on disk, and loads it.
 
-In: a kernel's name, an instance (macro values) and an architecture. Out: a cubin, or a function CuPy can launch.
-It knows nothing of states, steps or gates; compiling needs no GPU, loading does.
+In: a kernel's name, an instance (macro values) and an architecture. Out: a cubin, or a function that CuPy can launch.
+It may not depend on states, steps or gates. Compiling needs no GPU; loading needs one.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from qsim_ozaki.cache import write_atomically
 from qsim_ozaki.engines.cuda.device.kernels import ARCHITECTURES, KERNELS, SOURCES, STRAIGHT, Kernel
 from qsim_ozaki.errors import EngineError
 
-USAGE_LEVELS = (4, 8, 2)  # of registers, tried in turn: 5 is the assembler's own choice
+USAGE_LEVELS = (4, 8, 2)  # register usage levels to try, in this order; the assembler's default is 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Cubin:
 
 @cache
 def sources_hash() -> str:
-    """SHA-256 over the paths and contents of every file in ``kernels/cuda``: an edited header is never stale."""
+    """Returns the SHA-256 of the paths and contents of every file in ``kernels/cuda``: no edited header is stale."""
     digest = hashlib.sha256()
     for path in sorted(SOURCES.rglob("*.cu*")):
         digest.update(path.relative_to(SOURCES).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
@@ -45,7 +45,7 @@ def sources_hash() -> str:
 
 
 def nvrtc_options(kernel: Kernel, instance: Mapping[str, str], architecture: int) -> tuple[str, ...]:
-    """NVRTC options of one instance; they and the sources' hash are the cache key."""
+    """Returns the NVRTC options of one instance; the cache key contains them and the sources' hash."""
     macros = tuple(f"-DQSIM_{name}={value}" for name, value in sorted(instance.items()))
     return (
         f"--gpu-architecture=sm_{architecture}{kernel.suffix}",
@@ -58,7 +58,7 @@ def nvrtc_options(kernel: Kernel, instance: Mapping[str, str], architecture: int
 
 
 def compile_kernel(name: str, instance: Mapping[str, str], architecture: int) -> Cubin:
-    """The cubin of kernel ``name`` for ``architecture``; needs NVRTC, but no GPU.
+    """Compiles kernel ``name`` for ``architecture`` and returns its cubin; this needs NVRTC, but no GPU.
 
     Raises:
         EngineError: NVRTC is missing, or the source does not compile; then the message has the numbered source lines.
@@ -73,7 +73,7 @@ def compile_kernel(name: str, instance: Mapping[str, str], architecture: int) ->
 
 @cache
 def load(name: str, instance: tuple[tuple[str, str], ...], device: int) -> Any:
-    """The launchable CuPy function of one kernel instance on CUDA device ``device`` (compiled once, cached on disk).
+    """Returns the CuPy function of one kernel instance on CUDA device ``device``; it is compiled once, cached on disk.
 
     Args:
         name: a key of `KERNELS`.
@@ -91,13 +91,13 @@ def load(name: str, instance: tuple[tuple[str, str], ...], device: int) -> Any:
 
 
 def cached_kernel(name: str, instance: Mapping[str, str], architecture: int) -> bytes:
-    """Machine code of one kernel instance, as `cubin` has it."""
+    """Returns the machine code of one kernel instance: from the cache on disk, or compiled now."""
     kernel = KERNELS[name]
     return cubin(name, (SOURCES / kernel.file).read_text(), nvrtc_options(kernel, instance, architecture))
 
 
 def cache_all(kernels: Iterable[tuple[str, Mapping[str, str]]], architecture: int) -> None:
-    """Compiles kernel instances, each once, on all cores; those that are not for ``architecture`` are left out."""
+    """Compiles kernel instances once, on all cores; kernels that are not built for ``architecture`` are left out."""
     unique = {(name, *sorted(instance.items())): (name, instance) for name, instance in kernels}
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         jobs = [
@@ -110,25 +110,28 @@ def cache_all(kernels: Iterable[tuple[str, Mapping[str, str]]], architecture: in
 
 
 def compile_generated(source: str, opts: tuple[str, ...]) -> Cubin:
-    """The cubin of a generated source; where the assembler spills, of the setting under which it spills least."""
+    """Compiles a generated source; if the assembler spills registers, the setting with the fewest spills is used."""
     best = nvrtc().compile(source, "generated.cu", opts)
     for level in USAGE_LEVELS:
         if not spilled_bytes(best.log):
             break
-        with contextlib.suppress(EngineError):  # an assembler that does not know the setting
+        with contextlib.suppress(EngineError):  # an older assembler may not have the setting
             other = nvrtc().compile(source, "generated.cu", (*opts, f"--ptxas-options=--register-usage-level={level}"))
             best = min(best, other, key=lambda compiled: spilled_bytes(compiled.log))
     return best
 
 
 def spilled_bytes(log: str) -> int:
-    """Bytes of the stack that the assembler's report names, over all kernels."""
+    """Returns the bytes of stack and spills in the assembler's report, summed over all kernels."""
     rows = re.findall(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads", log)
     return sum(int(number) for row in rows for number in row)
 
 
 def cubin(name: str, source: str, opts: tuple[str, ...]) -> bytes:
-    """Machine code of ``source``: from the disk's cache, or compiled now and put there. Needs NVRTC, but no GPU."""
+    """Returns the machine code of ``source``: from the cache on disk, or compiled now and stored there.
+
+    This needs NVRTC, but no GPU.
+    """
     path = _cache_file(name, source, opts)
     if path.is_file():
         return path.read_bytes()
@@ -141,15 +144,15 @@ def cubin(name: str, source: str, opts: tuple[str, ...]) -> bytes:
 
 
 def is_cached(name: str, source: str, opts: tuple[str, ...]) -> bool:
-    """Whether `cubin` would only read a file."""
+    """Returns whether the machine code is in the cache on disk, so that `cubin` would only read a file."""
     return _cache_file(name, source, opts).is_file()
 
 
 def function(code: bytes, name: str) -> Any:
-    """The launchable CuPy function ``name`` of a cubin, on the current device.
+    """Returns the CuPy function ``name`` of a cubin, on the current device.
 
-    Its blocks may ask for all the shared memory there is. Were the limit set by what a launch needs, engines that share
-    the function would lower it for each other, and what is noted by address would outlive the function.
+    Its blocks may use all shared memory of the device. With a limit set to the needs of a launch, engines that share
+    the function would lower the limit for each other, and notes kept by address would outlive the function.
     """
     import cupy
 
@@ -164,14 +167,14 @@ def function(code: bytes, name: str) -> Any:
 
 @cache
 def block_shared_bytes(device: int) -> int:
-    """Shared memory that one block may have on CUDA device ``device``."""
+    """Returns the bytes of shared memory that one block may have on CUDA device ``device``."""
     import cupy
 
     return int(cupy.cuda.runtime.getDeviceProperties(device)["sharedMemPerBlockOptin"])
 
 
 def nearest_architecture(compute_capability: int) -> int:
-    """The newest built architecture of the same major version that ``compute_capability`` can run."""
+    """Returns the newest built architecture of the same major version that ``compute_capability`` can run."""
     usable = [a for a in ARCHITECTURES if a // 10 == compute_capability // 10 and a <= compute_capability]
     if not usable:
         raise EngineError(
@@ -182,6 +185,7 @@ def nearest_architecture(compute_capability: int) -> int:
 
 
 def _cache_file(name: str, source: str, opts: tuple[str, ...]) -> Path:
+    """Returns the path of the machine code in the cache on disk."""
     from platformdirs import user_cache_path
 
     key = hashlib.sha256("\0".join((sources_hash(), source, nvrtc().version, *opts)).encode()).hexdigest()[:32]
@@ -189,7 +193,7 @@ def _cache_file(name: str, source: str, opts: tuple[str, ...]) -> Path:
 
 
 class _Nvrtc:
-    """The few NVRTC calls used here, through ctypes: the same path with CuPy 12x, CuPy 13x and no CuPy at all."""
+    """The few NVRTC calls that are needed, through ctypes: they work with CuPy 12x, with CuPy 13x and without CuPy."""
 
     def __init__(self, library: ctypes.CDLL) -> None:
         self._library = library
@@ -228,10 +232,10 @@ class _Nvrtc:
 
 @cache
 def nvrtc() -> _Nvrtc:
-    """The NVRTC library, found once.
+    """Returns the NVRTC library; the search runs once.
 
     Raises:
-        EngineError: it is not installed, with the way out.
+        EngineError: NVRTC is not installed; the message has the command that installs it.
     """
     for candidate in _nvrtc_candidates():
         try:
@@ -242,7 +246,7 @@ def nvrtc() -> _Nvrtc:
 
 
 def _nvrtc_candidates() -> Iterator[str]:
-    """Wheels of NVIDIA first (any CUDA version), then the system's library path and CUDA_PATH."""
+    """Yields candidates for the library: NVIDIA's wheels (any CUDA version), the system's library path, CUDA_PATH."""
     spec = importlib.util.find_spec("nvidia")
     for root in spec.submodule_search_locations or () if spec else ():
         yield from sorted((str(p) for p in Path(root).glob("*/lib/libnvrtc.so.*") if "alt" not in p.name), reverse=True)

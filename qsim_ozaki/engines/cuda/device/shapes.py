@@ -1,6 +1,6 @@
-"""Sizes of a tile pass's kernels, by precision: tile, registers, lines, amplitudes.
+"""Sizes of the kernels of tile passes, by precision: tile, registers, lines, amplitudes.
 
-In: nothing. Out: a `Shape` for the interpreter and one for generated kernels. It needs no GPU.
+In: nothing. Out: a `Shape` for the interpreter and one for generated kernels. It may not use a GPU.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ from dataclasses import dataclass, replace
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """Sizes of one precision's kernel, as `common/common.cuh` has them.
+    """Sizes of the kernel of one precision; `common/common.cuh` has the same values.
 
     Attributes:
-        tile_qubits: of a tile, which lies in shared memory.
-        register_qubits: that number the amplitudes of a thread.
-        line_qubits: that number the amplitudes of 128 bytes.
-        amp_bytes: of an amplitude.
-        least_scale: to which a factor left out may fall.
-        padded: whether a tile has free places after lines, rather than bits that mix.
+        tile_qubits: number of qubits of a tile, which lies in shared memory.
+        register_qubits: number of qubits that number the amplitudes of a thread.
+        line_qubits: number of qubits that number the amplitudes of a line of 128 bytes.
+        amp_bytes: bytes of an amplitude.
+        least_scale: the least value to which the factor that amplitudes lack may fall.
+        padded: whether a tile in shared memory has padding after lines; else its index bits are swizzled.
     """
 
     tile_qubits: int
@@ -29,7 +29,7 @@ class Shape:
     padded: bool = False
 
     def column_bytes(self, tile_qubits: int) -> int:
-        """Bytes of shared memory for one amplitude of every thread, as `tile/straight.cuh` has them."""
+        """Returns the bytes of shared memory for one amplitude of every thread, as `tile/straight.cuh` does."""
         plain = self.amp_bytes << (tile_qubits - self.register_qubits)
         if not self.padded:
             return plain
@@ -38,7 +38,8 @@ class Shape:
         return plain + free + self.amp_bytes + 15 & -16
 
 
-# Of the interpreter.
+# Sizes of the interpreter.
 SHAPES = {"double": Shape(12, 4, 3, 16, 2.0**-500), "single": Shape(13, 5, 4, 8, 2.0**-80)}
-# Of generated kernels: 32 amplitudes a thread would make complex64 code twice as long, beyond the instruction cache.
+# Sizes of generated kernels: with 32 amplitudes per thread, complex64 code would be twice as long and exceed the
+# instruction cache.
 GENERATED = {"double": SHAPES["double"], "single": replace(SHAPES["single"], register_qubits=4, padded=True)}

@@ -1,6 +1,6 @@
-"""States in GPU memory: their amplitudes, the counters of their passes, their allocation.
+"""States in GPU memory: their amplitudes, the counters of their passes, and their allocation.
 
-In: a launcher, a width and a precision. Out: a `CudaState`. It runs no step.
+In: a launcher, a width and a precision. Out: a `CudaState`. It may not run a step.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from qsim_ozaki.errors import CapacityError
 from qsim_ozaki.ir import amplitude_bytes
 
 DTYPES: dict[str, type[np.complexfloating]] = {"double": np.complex128, "single": np.complex64}
-POOLED_BYTES = 64 << 20  # larger states come straight from the driver and go straight back
-COUNTER_AMPS, COUNTER_BYTES = 256, 8  # of a state that its counters are as large as, and of a counter
+POOLED_BYTES = 64 << 20  # larger states are allocated and freed by the driver, not by CuPy's memory pool
+COUNTER_AMPS, COUNTER_BYTES = 256, 8  # the counters of a state take the bytes of so many amplitudes; size of a counter
 
 
 class CudaState:
-    """Amplitudes in GPU memory; index bit q is qubit q. Tiny states are padded with zeros to one thread's registers."""
+    """Amplitudes in GPU memory; index bit q is qubit q. Tiny states are zero-padded to the registers of one thread."""
 
     def __init__(self, num_qubits: int, precision: str, amps: Any) -> None:
         self.num_qubits = num_qubits
         self.precision = precision
         self.amps = amps
         self.checks = ColumnChecks()
-        self._counters: Any = None  # zeroed together: between passes that would cost each a launch
+        self._counters: Any = None  # set to zero together: one by one, every pass would need one more launch
         self._addresses: Iterator[int] = iter(())
 
     def new_tickets(self) -> np.uint64:
-        """Address of a counter at 0, in device memory, from which blocks draw the tiles of this state's next pass."""
+        """Returns the device address of a counter at 0, from which blocks draw the tiles of this state's next pass."""
         address = next(self._addresses, 0)
         if not address:
             if self._counters is None:
@@ -47,16 +47,16 @@ class CudaState:
 
     @property
     def kernel_qubits(self) -> int:
-        """Width that the kernels see."""
+        """The width of the state with its padding."""
         return max(self.num_qubits, SHAPES[self.precision].register_qubits)
 
     def vector(self) -> NDArray[np.complexfloating]:
-        """The amplitudes as a new host array."""
+        """Returns the amplitudes as a new host array."""
         out: NDArray[np.complexfloating] = self.amps[: 1 << self.num_qubits].get()
         return out
 
     def put_first(self, amp: Any) -> None:
-        """Writes the amplitude of |0...0>, from an array of one: assignment would take three times as long."""
+        """Copies the amplitude of |0...0> from an array of one element: assignment would take three times as long."""
         self.amps.data.copy_from_device_async(amp.data, amp.nbytes)
 
 
@@ -64,13 +64,13 @@ StateLaunch: TypeAlias = Callable[[CudaState], None]  # launches one step on a s
 
 
 def new_state(launcher: Launcher, num_qubits: int, precision: str, make_room: Callable[[], None]) -> CudaState:
-    """A state whose amplitudes nobody has written yet.
+    """Returns a state whose amplitudes are not written yet.
 
     Args:
-        launcher: of the GPU.
-        num_qubits: of the state.
+        launcher: launches kernels on the GPU.
+        num_qubits: width of the state.
         precision: ``"double"`` or ``"single"``.
-        make_room: frees memory that is only kept for speed; it is called where the state does not fit.
+        make_room: frees memory that is only kept for speed; it is called if the state does not fit.
 
     Raises:
         CapacityError: the state does not fit the GPU's free memory or the launcher's limit.

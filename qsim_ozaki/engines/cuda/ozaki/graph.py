@@ -1,6 +1,6 @@
-"""Launches captured as a CUDA graph: done again on the same buffers, they cost the host one call.
+"""Captures launches as a CUDA graph: repeated on the same buffers, they cost the host one call.
 
-In: a function that launches on the current stream. Out: the same work done. It knows no kernel.
+In: a function that launches on the current stream. Out: the launches, done. It may not depend on a kernel.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Any
 
-MAX_GRAPHS = 4  # a state, and copies that take turns in memory
+MAX_GRAPHS = 4  # enough for a state, and for copies of it that alternate in memory
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -22,26 +22,28 @@ class _Replay:
 
 
 class Replays:
-    """Graphs of the same launches on a few buffers.
+    """Graphs of the same launches on a few sets of buffers.
 
-    The first time nothing is captured: that takes as long as several launches, and many plans run once.
+    The first run on a set of buffers captures nothing: a capture takes as long as several launches, and many plans run
+    only once.
 
     Args:
-        cupy: the module.
+        cupy: the CuPy module.
     """
 
     def __init__(self, cupy: Any) -> None:
         self._cupy = cupy
-        self._graphs: OrderedDict[Hashable, _Replay | None] = OrderedDict()  # None: launched once
+        self._graphs: OrderedDict[Hashable, _Replay | None] = OrderedDict()  # None: the launches ran once
         self._captures = True
 
     def launch(self, key: Hashable, prepare: Callable[[], tuple[Callable[[], None], Any]]) -> None:
-        """Does the launches on the current stream: by their graph, by a new one the second time, or one by one.
+        """Does the launches on the current stream: one by one the first time, by a graph from the second time on.
 
         Args:
-            key: addresses of the buffers, and all else that the launches depend on.
-            prepare: allocates the memory they need besides; returns them, nothing but launches and fills that return at
-                once (CuPy refuses copies to the host in a capture), and the memory, to live as long as their graph.
+            key: addresses of the buffers, and everything else that the launches depend on.
+            prepare: allocates the memory that the launches also need. It returns a function and this memory, which
+                lives as long as the graph. The function may only launch kernels and fill memory without waiting: CuPy
+                refuses copies to the host in a capture.
         """
         replay = self._graphs.get(key)
         if replay is not None:
@@ -59,10 +61,10 @@ class Replays:
             graph.launch()
 
     def _captured(self, action: Callable[[], None]) -> Any | None:
-        """The graph of ``action``, or None, now and from now on, where the runtime refuses.
+        """Returns the graph of ``action``, or None if the runtime refuses; then nothing is captured later either.
 
-        CuPy says that it does on ROCm, CUDA for streams of some devices (cudaErrorStreamCaptureUnsupported). An error
-        of a launch itself comes again when it is done without a graph.
+        According to CuPy, ROCm refuses; CUDA refuses for streams of some devices (cudaErrorStreamCaptureUnsupported).
+        An error of a launch itself occurs again when the launch is done without a graph.
         """
         stream = self._cupy.cuda.Stream(non_blocking=True)  # a capture cannot be on the default stream
         try:
@@ -72,7 +74,7 @@ class Replays:
                     action()
                 finally:
                     graph = stream.end_capture()
-        except RuntimeError:  # CuPy's errors of the runtime and of the driver are such
+        except RuntimeError:  # the base of CuPy's errors of the runtime and of the driver
             self._captures = False
             return None
         return graph

@@ -1,7 +1,7 @@
-"""How the chunks of an emulated block run on a GPU: which kernels, in which streams, in what order.
+"""Chooses how the chunks of an emulated block run on a GPU: the kernels, their streams and their order.
 
-In: the block's size, its number of moduli. Out: a `Pipeline`, and `Lanes` that launch by it. It knows no kernel's
-arguments.
+In: the block's size and its number of moduli. Out: a `Pipeline`, and the `ChunkStreams` that launch by it. It may not
+depend on the arguments of a kernel.
 """
 
 from __future__ import annotations
@@ -13,48 +13,48 @@ from typing import Any
 
 from qsim_ozaki.engines.cuda.tuning import CHUNK_AMPS, FINISHED, LONG_CHUNK_AMPS, LONG_MODULI
 
-SETS = 2  # of workspaces: a chunk's products beside the next one's residues
-MATRIX_BYTES, COLUMN_BYTES = 16 << 10, 32 << 10  # of ozaki_product.cu and ozaki/product_wgmma.cu: a step of K
-HALF_COLUMN_BYTES = 16 << 10  # of ozaki/product_held.cu, whose tiles are half as wide
+SETS = 2  # workspaces: a chunk's products run beside the next chunk's residues
+MATRIX_BYTES, COLUMN_BYTES = 16 << 10, 32 << 10  # a step of K in ozaki/product.cu and ozaki/product_wgmma.cu
+HALF_COLUMN_BYTES = 16 << 10  # a step of K in ozaki/product_held.cu, whose tiles are half as wide
 WGMMA_THREADS = 288  # two warpgroups that multiply and a warp that copies
 STAGE_BYTES = MATRIX_BYTES + COLUMN_BYTES
 OUT_BYTES = 32 << 10  # of a tile
-BARRIER_BYTES = 1024 + 256  # with what is lost to alignment
+BARRIER_BYTES = 1024 + 256  # barriers, and the loss to alignment
 BLOCK_BYTES = 227 << 10  # of shared memory, on Hopper
 CLUSTER = 2  # blocks that share columns
-FIRST = -1  # priority: products take what another kernel leaves before others do
+FIRST = -1  # stream priority: products take free processors before other kernels do
 
 
 class Wgmma(Enum):
-    """The product on Hopper.
+    """The product kernel on Hopper.
 
     Attributes:
         STREAMED: a step of K reads its part of the matrix and of the columns; ozaki/product_wgmma.cu.
-        HELD: a block keeps its rows of a plane's matrix, up to K = 1024, and reads columns only; ozaki/product_held.cu.
+        HELD: a block keeps its rows of a plane's matrix, up to K = 1024, and reads only columns; ozaki/product_held.cu.
     """
 
     STREAMED = "ozaki_wgmma"
     HELD = "ozaki_held"
 
     def stages(self, depth: int) -> int:
-        """Buffers for ``depth`` steps of K; beside a matrix that is held, as many as fit, and no more than help."""
+        """Returns the number of buffers for ``depth`` steps of K: as many as fit beside a held matrix, at most 8."""
         if self is Wgmma.STREAMED:
             return 4
         return min((BLOCK_BYTES - BARRIER_BYTES) // HALF_COLUMN_BYTES - depth * MATRIX_BYTES // HALF_COLUMN_BYTES, 8)
 
     def instance(self, depth: int) -> dict[str, str]:
-        """Macros for ``depth`` steps of K."""
+        """Returns the macros for ``depth`` steps of K."""
         held = {"DEPTH": str(depth)} if self is Wgmma.HELD else {}
         return held | {"STAGES": str(self.stages(depth)), "CLUSTER": str(min(CLUSTER, depth))}
 
     def shared_bytes(self, depth: int) -> int:
-        """Stages; the output on its way, or the matrix where it is held; barriers, and what aligns to the swizzle."""
+        """Returns the bytes of shared memory: stages, the held matrix or else the output tile, barriers, alignment."""
         if self is Wgmma.HELD:
             return BARRIER_BYTES + self.stages(depth) * HALF_COLUMN_BYTES + depth * MATRIX_BYTES
         return BARRIER_BYTES + self.stages(depth) * STAGE_BYTES + OUT_BYTES
 
     def blocks(self, tiles: int, depth: int, processors: int) -> int:
-        """Of the grid: whole clusters; where the matrix is held, one block for each row of tiles or several."""
+        """Returns the blocks of the grid: whole clusters; if the matrix is held, a multiple of the rows of tiles."""
         whole = depth if self is Wgmma.HELD else min(CLUSTER, depth)
         most = min(tiles, processors)
         return max(most - most % whole, whole)
@@ -62,16 +62,17 @@ class Wgmma(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Pipeline:
-    """How a block runs.
+    """The kernels, chunks and streams of an emulated block.
 
     Attributes:
-        columns: that a block of ozaki_finish holds whole; 0: ozaki_reconstruct and ozaki_commit, with the product's
-            entries in memory between them.
-        encode_depth: most blocks of 128 rows that ozaki_encode holds; else ozaki_scale and ozaki_residues read the
-            state twice.
+        columns: number of whole columns that a thread block of ozaki_finish holds. With 0, ozaki_reconstruct and
+            ozaki_commit run instead, with the product's entries in memory between them.
+        encode_depth: most blocks of 128 rows that ozaki_encode holds; for more, ozaki_scale and ozaki_residues read
+            the state twice.
         chunk_amps: amplitudes of a chunk.
-        streams: 1: every kernel after the one before; 3: residues, products and write-back each in its own.
-        wgmma: the product on Hopper.
+        streams: number of streams. With 1, every kernel runs after the one before; with 3, residues, products and
+            write-back have separate streams.
+        wgmma: the product kernel on Hopper.
     """
 
     columns: int = 0
@@ -81,11 +82,11 @@ class Pipeline:
     wgmma: Wgmma = Wgmma.STREAMED
 
     def kernels(self, depth: int, num_moduli: int, real: dict[str, str]) -> list[tuple[str, dict[str, str]]]:
-        """Names and instances of all kernels for ``depth`` steps of K, with either product.
+        """Returns names and instances of all kernels for ``depth`` steps of K, including both products.
 
         Args:
-            depth: steps of K.
-            num_moduli: of the scheme.
+            depth: number of steps of K.
+            num_moduli: number of moduli of the scheme.
             real: `DOUBLE` or `SINGLE` of the kernel table.
         """
         whole = {"WHOLE": str(self.columns)}
@@ -105,7 +106,10 @@ MOST_HELD = 10  # qubits of the largest matrix that is held: K = 1024
 
 
 def pipeline(row_bits: int, num_moduli: int) -> Pipeline:
-    """The fastest pipeline for a matrix on ``row_bits`` qubits, at least 7 (times: docs/benchmarks/h200_blocks.md)."""
+    """Returns the fastest pipeline for a matrix on ``row_bits`` qubits, at least 7.
+
+    Source: times in docs/benchmarks/h200_blocks.md.
+    """
     amps = LONG_CHUNK_AMPS if num_moduli <= LONG_MODULI else CHUNK_AMPS
     if row_bits == MOST_HELD and num_moduli > LONG_MODULI:
         return Pipeline(0, 2, amps, wgmma=Wgmma.HELD)
@@ -114,15 +118,15 @@ def pipeline(row_bits: int, num_moduli: int) -> Pipeline:
     return Pipeline()
 
 
-class Lanes:
+class ChunkStreams:
     """Streams and events by which the parts of chunks wait for each other.
 
-    Chunk i's residues wait for the write-back of chunk i - `SETS`, whose workspace they take; its products for its
-    residues; its write-back for its products.
+    The residues of chunk i wait for the write-back of chunk i - `SETS`, whose workspace they use. The products of a
+    chunk wait for its residues, and its write-back waits for its products.
 
     Args:
-        cupy: the module.
-        streams: as in `Pipeline`; where there is one it is the current one, and nothing waits.
+        cupy: the CuPy module.
+        streams: number of streams, as in `Pipeline`; a single stream is the current one, and nothing waits.
     """
 
     def __init__(self, cupy: Any, streams: int) -> None:
@@ -134,11 +138,12 @@ class Lanes:
         self._events = [[cupy.cuda.Event(disable_timing=True) for _ in self.streams] for _ in range(SETS)]
 
     def run(self, num_chunks: int, parts: tuple[Callable[[int], None], ...]) -> None:
-        """Launches each part of each chunk, after all that is on the current stream and before what comes on it.
+        """Launches all parts of all chunks, after earlier work of the current stream and before its later work.
 
         Args:
-            num_chunks: how many.
-            parts: residues, products and write-back of the chunk with a given number, on the current stream.
+            num_chunks: number of chunks.
+            parts: functions that launch residues, products and write-back of the chunk with a given number on the
+                current stream.
         """
         if not self.streams:
             for number in range(num_chunks):
@@ -150,7 +155,7 @@ class Lanes:
         ready.record(caller)
         for stream in self.streams:
             stream.wait_event(ready)
-        for number in range(num_chunks + 1):  # a chunk's write-back after the next one's residues
+        for number in range(num_chunks + 1):  # a chunk's write-back is launched after the next chunk's residues
             if number < num_chunks:
                 if number >= SETS:
                     self._wait(0, number - SETS, 2)
@@ -163,17 +168,18 @@ class Lanes:
         caller.wait_event(self._events[(num_chunks - 1) % SETS][2])
 
     def _wait(self, part: int, number: int, other: int) -> None:
-        """Part ``part`` goes on after part ``other`` of chunk ``number``."""
+        """Lets the stream of part ``part`` wait for part ``other`` of chunk ``number``."""
         self.streams[part].wait_event(self._events[number % SETS][other])
 
     def _launch(self, part: int, number: int, action: Callable[[int], None]) -> None:
+        """Launches part ``part`` of chunk ``number`` in its stream, and records its event."""
         with self.streams[part]:
             action(number)
         self._events[number % SETS][part].record(self.streams[part])
 
 
 def _first_stream(stream: Any) -> Any:
-    """A stream whose blocks are placed before those of others; CuPy before 14 has none."""
+    """Returns a stream whose blocks are placed before those of other streams; before CuPy 14, a plain stream."""
     try:
         return stream(non_blocking=True, priority=FIRST)
     except TypeError:

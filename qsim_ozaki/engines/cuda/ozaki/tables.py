@@ -1,6 +1,6 @@
-"""Records and tables of the emulated block's kernels: constants of a modulus, places in a tile, columns' numbers.
+"""Builds records and tables of the emulated block's kernels: constants of a modulus, positions in a tile, columns.
 
-In: an `ozaki.Block`, qubits. Out: arrays as ``ozaki/ozaki.cuh`` reads them. No GPU.
+In: an `ozaki.Block`, qubits. Out: arrays as ``ozaki/ozaki.cuh`` reads them. It may not use a GPU.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from numpy.typing import NDArray
 from qsim_ozaki.engines.cuda.device.records import opaque, sums
 from qsim_ozaki.ozaki import Block, balanced
 
-ROW_BITS, COLUMN_BITS = 7, 4  # of a tile of the state: kDepth rows, kGatherColumns columns in ozaki/ozaki.cuh
+ROW_BITS, COLUMN_BITS = 7, 4  # log2 of a tile's rows and columns: kDepth and kGatherColumns of ozaki/ozaki.cuh
 PRODUCT_COLUMNS = 256  # kTileColumns
 
-# sums of 16 bytes times residues and a bias: the integers that the kernels reduce as floats are no larger
+# The largest integer that the kernels reduce as a float: a sum of 16 bytes times residues, and a bias.
 LARGEST_REDUCED = 16 * 255 * 120 + 240
-SHORT_DEPTH = 256  # products whose sum is reduced as one float
+SHORT_DEPTH = 256  # number of products whose sum is reduced as one float
 FLOAT_ROUND = 3 << 22  # floats from 2**23 to 2**24 are integers
-SUM_BIAS, DIFFERENCE_BIAS = 1536, 1280  # what ozaki/crt.cuh adds to sums and differences of residues
+SUM_BIAS, DIFFERENCE_BIAS = 1536, 1280  # the biases that ozaki/crt.cuh adds to sums and differences of residues
 
 MODULUS = np.dtype(
     [
@@ -70,23 +70,24 @@ PRODUCT = np.dtype([("num_tiles", "u8"), ("row_bits", "i4"), ("column_bits", "i4
 
 
 def byte_words(factor: int, modulus: int, count: int) -> NDArray[np.int32]:
-    """Residues of ``factor`` times 256**j for j below ``count``, as bytes of words."""
+    """Returns the residues of ``factor`` times 256**j for j below ``count``, as the bytes of int32 words."""
     residues = [balanced(factor * 256**j, modulus) for j in range(count)]
     return np.array(residues, np.int8).view(np.int32)
 
 
 def float_quotient(modulus: int) -> int:
-    """The least multiple Q of 256 for which Q m + v is at least 2**23 for every v that the kernels reduce modulo m."""
+    """Returns the least multiple Q of 256 such that Q m + v >= 2**23 for every v that the kernels reduce modulo m."""
     least = 2**23 + LARGEST_REDUCED
     return -(-least // (256 * modulus)) * 256
 
 
 @cache
 def short_constants(modulus: int) -> tuple[int, float]:
-    """A multiple B of 256 and a float r near 1 / m by which sums s of `SHORT_DEPTH` products are reduced modulo m.
+    """Returns the constants that reduce sums s of `SHORT_DEPTH` products modulo m: (B, r).
 
-    B + s is from 2**23 to 2**24. With Q the integer nearest to B / m, (B + s) r is Q + s / m, off by as little as it
-    can be: B - Q m is -1, 0 or 1, whichever makes up best for the error of r.
+    B is a multiple of 256, and r is a float near 1 / m. B + s is from 2**23 to 2**24. With Q the integer nearest to
+    B / m, (B + s) r is Q + s / m with the least possible error: B - Q m is -1, 0 or 1, whichever compensates the error
+    of r best.
     """
     largest = SHORT_DEPTH * (modulus // 2) ** 2
     least, most = 2**23 + largest, 2**24 - 1 - largest
@@ -96,7 +97,7 @@ def short_constants(modulus: int) -> tuple[int, float]:
         error = Fraction(float(inverse)) * modulus - 1
         for rest in (-1, 0, 1):
             aim = min(max(round(-rest / error) if error and rest else least, least), most)
-            first = -rest * pow(modulus, -1, 256) % 256  # of the quotients that make a multiple of 256 of B
+            first = -rest * pow(modulus, -1, 256) % 256  # the first quotient with which B is a multiple of 256
             for step in (-1, 0, 1):
                 bias = (first + (aim // (256 * modulus) + step) * 256) * modulus + rest
                 if least <= bias <= most:
@@ -106,7 +107,13 @@ def short_constants(modulus: int) -> tuple[int, float]:
 
 
 def fill_modulus(row: Any, m: int, root: int) -> None:
-    """Writes an odd modulus' constants into a `Modulus` of ``ozaki/ozaki.cuh``; ``root``: of -1, or 0 for real ones."""
+    """Writes the constants of an odd modulus into a `Modulus` of ``ozaki/ozaki.cuh``.
+
+    Args:
+        row: the record.
+        m: the modulus.
+        root: a square root of -1 modulo m, or 0 for real numbers.
+    """
     quotient = float_quotient(m)
     bits = 0x4B000000 + quotient * m - 2**23  # of the float quotient * m
     row["negative"], row["inverse"], row["shift"] = -m, np.float32(1 / m), FLOAT_ROUND - quotient
@@ -120,7 +127,7 @@ def fill_modulus(row: Any, m: int, root: int) -> None:
 
 
 def scheme_record(block: Block) -> NDArray[Any]:
-    """The `Scheme` of ``ozaki/ozaki.cuh`` for ``block``."""
+    """Returns the `Scheme` of ``ozaki/ozaki.cuh`` for ``block``."""
     record = np.zeros(1, SCHEME)
     scheme = block.scheme
     for row, constants in zip(record["moduli"][0], scheme.moduli, strict=False):
@@ -136,7 +143,7 @@ def scheme_record(block: Block) -> NDArray[Any]:
 
 @cache
 def product_record(size: int, row_stride: int, planes: int) -> NDArray[Any]:
-    """The `Product`, opaque, of the kernels that multiply a ``size`` x ``size`` matrix with ``row_stride`` columns."""
+    """Returns the opaque `Product` record of a ``size`` x ``size`` matrix times ``row_stride`` columns."""
     record = np.zeros(1, PRODUCT)
     down, across = size >> ROW_BITS, row_stride // PRODUCT_COLUMNS
     record["row_bits"], record["column_bits"] = down.bit_length() - 1, across.bit_length() - 1
@@ -145,10 +152,10 @@ def product_record(size: int, row_stride: int, planes: int) -> NDArray[Any]:
 
 
 def tile_places(rows: Sequence[int], columns: Sequence[int]) -> NDArray[np.uint64]:
-    """(offset in the state, column 128 + row in the tile) of each thread, then of each of its iterations.
+    """Returns (offset in the state, 128 column + row in the tile) of every thread, then of its iterations.
 
     Args:
-        rows: targets, ascending; a tile has the lowest of them.
+        rows: targets, ascending; a tile has the lowest 7 of them.
         columns: the lowest free qubits, ascending.
     """
     tile = sorted((*rows[:ROW_BITS], *columns))
@@ -157,7 +164,7 @@ def tile_places(rows: Sequence[int], columns: Sequence[int]) -> NDArray[np.uint6
 
 
 def insert_bits(values: NDArray[np.int64], qubits: Sequence[int]) -> NDArray[np.int64]:
-    """``values`` with a zero bit opened at each of ``qubits``: basis states of the columns they number."""
+    """Returns ``values`` with a zero bit inserted at every one of ``qubits``: basis states of columns by number."""
     out = values.astype(np.int64)
     for q in sorted(qubits):
         low = out & ((1 << q) - 1)

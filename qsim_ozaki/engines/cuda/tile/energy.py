@@ -1,6 +1,6 @@
 """Energy model of a tile pass: a GPU at the limit of its power takes time in proportion to energy.
 
-In: `Item` objects. Out: the row of each item that the search for stages reads. It knows no kernel.
+In: `Item` objects. Out: one row of numbers per item, for the search for stages. It may not depend on a kernel.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ StageRow: TypeAlias = tuple[int, int, float, float, int]
 
 
 def stage_row(item: Item) -> StageRow:
-    """The row of an item: masks of the qubits it changes and reads, energy, worth, kind's number."""
+    """Returns the row of an item: (mask of changed qubits, mask of read qubits, energy, worth, number of its kind)."""
     kind = PLAIN
     energy = worth = 0.0
     if item.kind == "terms":

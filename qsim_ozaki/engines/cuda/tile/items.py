@@ -1,6 +1,6 @@
-"""Operators of a tile pass as the few things that `tile/interpreter.cu` can do in registers.
+"""Lowers the operators of a tile pass to the few register operations that `tile/interpreter.cu` has.
 
-In: ops on physical qubits. Out: `Item` objects in the same order. It packs nothing and needs no GPU.
+In: ops on physical qubits. Out: `Item` objects in the same order. It may not pack them, and it needs no GPU.
 Phases are 64-bit integers, one turn = 2**64, so that any number of diagonal operators merges without a rounding error.
 """
 
@@ -18,7 +18,7 @@ from qsim_ozaki.ir import ComplexArray, IndexArray, Kind, Op, OpList, mask_of
 TURN = 1 << 64
 HALF_TURN = 1 << 63
 RUN_TOLERANCE = 1 << 10  # 2**-54 of a turn: below the rounding of the phases themselves
-LEAST_COS = 2.0**-10  # below, a rotation is written with its cotangent: its factor would eat the range
+LEAST_COS = 2.0**-10  # below, a rotation is written with its cotangent: a factor so small would use up the exponents
 ODD = ([0, 0, 1, 1, 2, 2, 3, 3], [1, 2, 0, 3, 0, 3, 1, 2])  # entries of a 4x4 matrix that change the parity
 
 
@@ -28,13 +28,13 @@ class Item:
 
     Attributes:
         kind: ``terms``, ``diagonal``, ``hadamard``, ``rotate``, ``flip``, ``matrix`` or ``permute``.
-        mixed: mask of the qubits whose value it changes.
-        used: mask of the qubits it only reads (controls, diagonal targets).
+        mixed: mask of the qubits whose value the item changes.
+        used: mask of the qubits that the item only reads (controls, diagonal targets).
         qubits: the targets; ``qubits[0]`` is bit 0 of the data's index.
-        condition: (mask, value): it acts where the basis state's bits under ``mask`` equal ``value``.
-        terms: angle added where all bits of the key are 1 (``terms`` only).
+        condition: (mask, value): the item acts where the basis state's bits under ``mask`` equal ``value``.
+        terms: ``terms`` only: the angle to add where all bits of the key are 1, by key.
         data: matrix, diagonal or phases.
-        sources: ``permute`` only: the amplitude that arrives at j comes from ``sources[j]``.
+        sources: ``permute`` only: the amplitude that arrives at index j comes from index ``sources[j]``.
         angle: ``rotate`` only: (cos, sin).
     """
 
@@ -50,21 +50,22 @@ class Item:
 
 
 def is_core(item: Item) -> bool:
-    """Whether an item is a 4x4 matrix without entries between states of unlike parity."""
+    """Returns whether an item is a 4x4 matrix without entries between states of different parity."""
     return item.kind == "matrix" and item.data is not None and len(item.qubits) == 2 and not np.any(item.data[ODD])
 
 
 def members(mask: int) -> list[int]:
-    """The bits of ``mask``, ascending."""
+    """Returns the positions of the bits of ``mask`` that are 1, ascending."""
     return [b for b in range(mask.bit_length()) if mask >> b & 1]
 
 
 def lower(ops: Sequence[Op], register_qubits: int) -> list[Item]:
-    """All items of ``ops``, in order.
+    """Returns all items of ``ops``, in order.
 
     Args:
         ops: operators on physical qubits.
-        register_qubits: qubits a thread holds; a matrix on more is refused by an assertion (the engine splits it off).
+        register_qubits: number of qubits that a thread holds in registers. An assertion refuses a matrix on more
+            qubits: the engine launches such a matrix separately.
     """
     columns = OpList.of(ops)
     items: list[Item] = []
@@ -79,13 +80,16 @@ def lower(ops: Sequence[Op], register_qubits: int) -> list[Item]:
 
 
 def angles_of(values: ComplexArray) -> list[int]:
-    """``2**64 * arg(value) / (2 pi)`` of each unit-modulus value, as integers modulo a turn; exact for +-1 and +-i."""
+    """Returns ``2**64 * arg(value) / (2 pi)`` of each value, as integers modulo a turn.
+
+    The values have modulus 1. The result is exact for +-1 and +-i.
+    """
     angles: list[int] = _native.angles_of(np.ascontiguousarray(values, complex))
     return angles
 
 
 def phases_of(angles: Sequence[int]) -> ComplexArray:
-    """``exp(2 pi i angle / 2**64)``: a rotation by at most an eighth of a turn, then exact quarter turns."""
+    """Returns ``exp(2 pi i angle / 2**64)``: a rotation by at most an eighth of a turn, then exact quarter turns."""
     phases: ComplexArray = _native.phases_of(list(angles))
     return phases
 
@@ -112,12 +116,15 @@ def _items(op: Op, register_qubits: int) -> Iterator[Item]:
 
 
 def _diagonal(op: Op) -> Item:
-    """A diagonal that is looked up in memory: its entries are no phases, or too many."""
+    """Returns the item of a diagonal that is looked up in memory: its entries are not phases, or there are too many."""
     return Item("diagonal", 0, mask_of(op.qubits), op.targets, _condition(op), data=op.data)
 
 
 def _rotation(q: int, before: int, everywhere: int, after: int, cos: float, sin: float) -> Iterator[Item]:
-    """U = D1 RY D2 with diagonal D1, D2 that merge into their neighbours' phases: 2 FMA an amplitude are left of 8."""
+    """Yields the items of U = D1 RY D2, where D1 and D2 are diagonal.
+
+    The diagonals merge with the phases of neighbouring operators, so that 2 FMA per amplitude remain of 8.
+    """
     if before:
         yield Item("terms", 0, 1 << q, terms={1 << q: before})
     yield Item("rotate", 1 << q, 0, (q,), angle=(cos, sin))
@@ -146,25 +153,31 @@ def _permutation(op: Op) -> Iterator[Item]:
 
 
 def _flips(permutation: list[int]) -> list[tuple[int, int | None]]:
-    """A permutation of 2 or 4 states as flips (target bit, controlling bit); all are affine, so some word exists."""
+    """Returns a permutation of 2 or 4 states as a sequence of flips (target bit, controlling bit).
+
+    Every such permutation is affine over GF(2), so a sequence of flips always exists. The search is breadth-first.
+    """
     size = len(permutation)
     moves: list[tuple[int, int | None]] = [(0, None)] if size == 2 else [(0, None), (1, None), (0, 1), (1, 0)]
-    words: dict[tuple[int, ...], list[tuple[int, int | None]]] = {tuple(range(size)): []}
-    frontier = list(words)
-    while tuple(permutation) not in words:
+    flips_to: dict[tuple[int, ...], list[tuple[int, int | None]]] = {tuple(range(size)): []}
+    frontier = list(flips_to)
+    while tuple(permutation) not in flips_to:
         reached = []
         for state in frontier:
             for target, extra in moves:
                 image = tuple(j ^ (1 << target) if extra is None or j >> extra & 1 else j for j in state)
-                if image not in words:
-                    words[image] = [*words[state], (target, extra)]
+                if image not in flips_to:
+                    flips_to[image] = [*flips_to[state], (target, extra)]
                     reached.append(image)
         frontier = reached
-    return words[tuple(permutation)]
+    return flips_to[tuple(permutation)]
 
 
 def doubling_runs(singles: dict[int, int]) -> list[tuple[int, int, int]]:
-    """Single-bit angles as (lowest qubit, length, its angle): qubits whose angle doubles are one product."""
+    """Returns the runs of single-qubit angles as (lowest qubit, length, angle of the lowest qubit).
+
+    In a run, the angle doubles from each qubit to the next: the kernel multiplies the angle by the bits as one number.
+    """
     runs: list[tuple[int, int, int]] = []
     for key in sorted(singles):
         q, angle = key.bit_length() - 1, singles[key]
@@ -179,7 +192,10 @@ def doubling_runs(singles: dict[int, int]) -> list[tuple[int, int, int]]:
 
 
 def angle_words(terms: dict[int, int]) -> list[int]:
-    """Angles per product of bits as `total_angle` of tile/gates.cuh sums them, after the constant one."""
+    """Returns angles per product of bits as the words that `total_angle` of tile/gates.cuh sums.
+
+    The first two words hold the constant angle. Four words per run or per product follow.
+    """
     words = [terms.get(0, 0), 0]
     for start, length, angle in doubling_runs({key: a for key, a in terms.items() if key.bit_count() == 1}):
         words += [0, angle, (1 << length) - 1, start]

@@ -1,6 +1,6 @@
-"""Operators on two qubits that number neighbouring threads: 4x4 matrices, applied by tensor cores.
+"""Operators on two qubits that number neighbouring threads, as 4x4 matrices that tensor cores apply.
 
-In: `Item` objects. Out: `PairBlock` objects, a matrix as tensor cores want it.
+In: `Item` objects. Out: `PairBlock` objects, and their matrices as fragments of tensor cores. It may not order items.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from qsim_ozaki.ir import ComplexArray, mask_of
 FLIP = np.array([[0, 1], [1, 0]], complex)
 IDENTITY: ComplexArray = np.eye(4, dtype=complex)
 SWAPPED = np.ix_([0, 2, 1, 3], [0, 2, 1, 3])
-# Indices that differ in bit 0, or in bit 1, by the value of the other bit.
+# ROWS[target][value]: the two matrix indices that differ in bit ``target`` and have ``value`` as their other bit.
 ROWS = ((slice(0, 2), slice(2, 4)), (slice(0, 4, 2), slice(1, 4, 2)))
-MAX_SELECTING = 3  # qubits that choose a block's matrix: eight matrices are 4 KiB
+MAX_SELECTING = 3  # most qubits that choose a block's matrix: eight matrices are 4 KiB
 
 
 @dataclass(slots=True, eq=False)
@@ -29,11 +29,11 @@ class PairBlock:
 
     Attributes:
         qubits: bit 0 and bit 1 of a matrix's index.
-        before: phases that come first and read other qubits too; they can be taken out again.
-        changed: those of ``qubits``, as a mask, that what follows ``before`` changes.
-        chosen_by: outside of ``qubits``; what follows ``before`` depends on their values.
-        matrices: of that, complex, shape ``(2,) * len(chosen_by) + (4, 4)``; axis i is the bit of ``chosen_by[i]``,
-            rows are outputs.
+        before: phases that are applied before ``matrices`` and also read other qubits; they can be taken out again.
+        changed: mask of those of ``qubits`` that ``matrices`` change.
+        chosen_by: qubits outside of ``qubits`` whose values choose among ``matrices``.
+        matrices: complex, shape ``(2,) * len(chosen_by) + (4, 4)``; axis i is the bit of ``chosen_by[i]``, rows are
+            outputs.
     """
 
     qubits: tuple[int, int]
@@ -44,21 +44,21 @@ class PairBlock:
 
     @property
     def mask(self) -> int:
-        """The qubits that it changes."""
+        """The mask of the two qubits."""
         return mask_of(self.qubits)
 
     @property
     def selecting(self) -> int:
-        """The other qubits that it reads, as a mask."""
-        return mask_of(self.chosen_by) | outside(self.before, (), self.mask)
+        """The mask of the other qubits that the block reads."""
+        return mask_of(self.chosen_by) | other_qubits(self.before, (), self.mask)
 
-    def then(self, terms: dict[int, int], items: Sequence[Item]) -> None:
-        """Phases and items after what is there; what they read beyond the two qubits selects from now on."""
+    def append(self, terms: dict[int, int], items: Sequence[Item]) -> None:
+        """Appends phases and then items to the block; other qubits that they read choose its matrix from now on."""
         first = {key: angle for key, angle in terms.items() if key & ~self.mask and not key & self.changed}
         for key, angle in first.items():
             self.before[key] = self.before.get(key, 0) + angle
         terms = {key: angle for key, angle in terms.items() if key not in first}
-        for q in members(outside(terms, items, self.mask) & ~mask_of(self.chosen_by)):
+        for q in members(other_qubits(terms, items, self.mask) & ~mask_of(self.chosen_by)):
             self.matrices = np.stack([self.matrices] * 2, axis=len(self.chosen_by))
             self.chosen_by += (q,)
         assert len(self.chosen_by) <= MAX_SELECTING, "registers that differ in no selecting bit share a product"
@@ -68,33 +68,34 @@ class PairBlock:
             self.matrices = self._phases(terms, values).reshape(*shape[:-1], 1) * self.matrices
         for item in items:
             chosen = values if item.used & ~self.mask else values[:1]
-            factors = np.stack([_on_pair(item, self.qubits, value) for value in chosen])
+            factors = np.stack([_matrix_on_pair(item, self.qubits, value) for value in chosen])
             self.matrices = (factors.reshape(shape) if len(factors) > 1 else factors[0]) @ self.matrices
             self.changed |= item.mixed
 
     def _phases(self, terms: dict[int, int], values: Sequence[int]) -> ComplexArray:
-        """Of the four states of the two qubits, for each basis state of ``values``, which has the others."""
+        """Returns the phases of the four states of the two qubits, for each basis state ``values`` of the others."""
         states = [mask_of(q for i, q in enumerate(self.qubits) if j >> i & 1) for j in range(4)]
         zeros = [~(value | state) for value in values for state in states]
         return phases_of([sum(angle for key, angle in terms.items() if not key & zero) for zero in zeros])
 
     def all_matrices(self, order: Sequence[int]) -> ComplexArray:
-        """Shape ``(2^len(order), 4, 4)``: for each basis state of the qubits ``order``, that of bit 0 first.
+        """Returns one matrix for each basis state of the qubits ``order``, shape ``(2^len(order), 4, 4)``.
 
         Args:
-            order: the qubits of ``selecting``.
+            order: the qubits of ``selecting``; ``order[0]`` is bit 0 of the first index.
         """
         values = [sum(1 << q for i, q in enumerate(order) if number >> i & 1) for number in range(1 << len(order))]
-        last = self.matrices[tuple(np.array([value >> q & 1 for value in values]) for q in self.chosen_by)]
-        return np.asarray(last * self._phases(self.before, values).reshape(-1, 1, 4))
+        matrices = self.matrices[tuple(np.array([value >> q & 1 for value in values]) for q in self.chosen_by)]
+        return np.asarray(matrices * self._phases(self.before, values).reshape(-1, 1, 4))
 
     def fragments(self, order: Sequence[int] = ()) -> NDArray[np.float64]:
-        """The second factor of an m16n8k8 product as the threads of a warp hold it: shape (2^len(order), 32, 2).
+        """Returns the second factor of an m16n8k8 product as a warp's threads hold it, shape (2^len(order), 32, 2).
 
-        Thread 4 g + t has rows t and t + 4 of column g: real and imaginary part of input t, as output g takes them.
+        Thread 4 g + t has rows t and t + 4 of column g: the factors of the real and the imaginary part of input t in
+        output g.
 
         Args:
-            order: as of `all_matrices`.
+            order: the qubits of ``selecting``, as in `all_matrices`.
         """
         thread = np.arange(32)
         entry = self.all_matrices(order)[:, thread >> 3, thread & 3]
@@ -104,19 +105,22 @@ class PairBlock:
 
 
 def split_tf32(values: NDArray[np.float64]) -> NDArray[np.float32]:
-    """Values as two floats that TF32 tensor cores read whole, one after the other along the last axis."""
+    """Returns each value as two floats that TF32 tensor cores read without loss.
+
+    Along the last axis, the high parts of all values come first and then the low parts.
+    """
     high = _rounded(values)
     return np.concatenate([high, _rounded(values - high)], axis=-1)
 
 
 def _rounded(values: NDArray[np.float64]) -> NDArray[np.float32]:
-    """To 11 bits, ties away from zero."""
+    """Returns the values rounded to 11 bits, ties away from zero."""
     bits = values.astype(np.float32).view(np.uint32)
     return (bits + np.uint32(0x1000) & np.uint32(0xFFFFE000)).view(np.float32)
 
 
-def outside(terms: dict[int, int], items: Sequence[Item], pair: int) -> int:
-    """The qubits beyond the mask ``pair`` that phases and items on it read."""
+def other_qubits(terms: dict[int, int], items: Sequence[Item], pair: int) -> int:
+    """Returns the mask of the qubits outside ``pair`` that the phases and items read."""
     read = 0
     for key in terms:
         read |= key
@@ -125,15 +129,18 @@ def outside(terms: dict[int, int], items: Sequence[Item], pair: int) -> int:
     return read & ~pair
 
 
-def inside(item: Item, pair: int, selectable: int = 0) -> bool:
-    """Whether an item changes nothing but the qubits of the mask ``pair``, and reads few others, all ``selectable``."""
+def fits_pair(item: Item, pair: int, selectable: int = 0) -> bool:
+    """Returns whether an item can be part of a block on the qubits of the mask ``pair``.
+
+    It must change qubits, and only those of ``pair``, and may read at most `MAX_SELECTING` others, all ``selectable``.
+    """
     others = item.used & ~pair
     changes = bool(item.mixed) and not item.mixed & ~pair
     return changes and not others & ~selectable and others.bit_count() <= MAX_SELECTING
 
 
-def _on_pair(item: Item, pair: tuple[int, int], value: int) -> ComplexArray:
-    """The item's matrix on both qubits where the others that it reads are as the basis state ``value`` has them."""
+def _matrix_on_pair(item: Item, pair: tuple[int, int], value: int) -> ComplexArray:
+    """Returns the item's matrix on both qubits, where the other qubits have their bits of the basis state ``value``."""
     mask, required = item.condition
     if (value ^ required) & mask & ~mask_of(pair):
         return IDENTITY

@@ -1,6 +1,6 @@
-"""Order inside a tile pass: which qubits sit in registers when, and which phases are multiplied in when.
+"""Orders a tile pass: decides which qubits are in registers in each stage, and when phases are multiplied in.
 
-In: `Item` objects. Out: `Stage` objects, each a register set and the work done meanwhile. It packs nothing.
+In: `Item` objects. Out: `Stage` objects, each with its register qubits and its work. It may not pack or write code.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from qsim_ozaki.engines.cuda.tile.items import Item
-from qsim_ozaki.engines.cuda.tile.pairs import inside
+from qsim_ozaki.engines.cuda.tile.pairs import fits_pair
 from qsim_ozaki.engines.cuda.tile.search import Rules, searched_stages
 from qsim_ozaki.engines.cuda.tile.stages import PhaseTerms, Stage
 from qsim_ozaki.ir import mask_of
@@ -17,12 +17,13 @@ from qsim_ozaki.ir import mask_of
 
 @dataclass(frozen=True, slots=True)
 class TileFrame:
-    """The tile of a pass, as its schedule sees it.
+    """The sizes of a pass's tile that its schedule depends on.
 
     Attributes:
         tile: qubits of the tile, ascending.
-        register_qubits: qubits a stage holds in registers.
-        line_qubits: the lowest qubits; the first and the last stage leave them to the lanes, for whole lines.
+        register_qubits: number of qubits that a stage last_waits in registers.
+        line_qubits: number of the lowest qubits that number the amplitudes of a line. The first and the last stage
+            leave these to the lanes, so that memory is read and written in whole lines.
         swaps: pairs of the tile's qubits that change places at the store.
     """
 
@@ -32,13 +33,13 @@ class TileFrame:
     swaps: tuple[tuple[int, int], ...] = ()
 
     def lines(self, stored: bool = False) -> int:
-        """The qubits that are the lowest at the load, or at the store; 0 where the tile is too small to choose."""
+        """Returns the mask of the lowest qubits at the load or at the store; 0 if the tile is too small to choose."""
         if len(self.tile) < self.register_qubits + self.line_qubits:
             return 0
         return mask_of(q for q in self.tile if (self.stored_at(q) if stored else q) < self.line_qubits)
 
     def stored_at(self, qubit: int) -> int:
-        """Where the store puts ``qubit``."""
+        """Returns the qubit position to which the store moves ``qubit``."""
         for first, second in self.swaps:
             if qubit == first:
                 return second
@@ -48,7 +49,7 @@ class TileFrame:
 
 
 FULL = (1 << 64) - 1  # angles are integers modulo a turn
-MAX_PUSHED = 2  # qubits of a product that may wait behind a flip: longer ones multiply from flip to flip
+MAX_PUSHED = 2  # most qubits of a product that moves behind a flip: longer products grow in number with each flip
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +57,12 @@ class Style:
     """Abilities of the kernel that a schedule is for.
 
     Attributes:
-        straight: phases wait until a qubit of theirs changes (else those that one table holds anyway go with it).
-        pairs: whether it multiplies by matrices on two qubits that number threads.
-        brief: the search is quick rather than good: longer it would take more than all else, and save little.
-        precision: its energies count.
+        straight: whether the kernel is straight-line code. Its phases wait until one of their qubits changes; else
+            phases are multiplied in earlier if a table that is needed anyway can hold them.
+        pairs: whether the kernel multiplies by matrices on two qubits that number threads.
+        brief: whether the search is quick rather than good: a longer search would take more time than all other host
+            work and save little.
+        precision: the precision whose energies the search uses, ``"double"`` or ``"single"``.
     """
 
     straight: bool = False
@@ -69,12 +72,12 @@ class Style:
 
 
 def schedule(items: Sequence[Item], frame: TileFrame, style: Style = Style()) -> list[Stage]:
-    """Stages that do all ``items`` once each, in an order that commutes with the given one.
+    """Returns stages that do every item once, in an order that is equivalent to the order of ``items``.
 
     Args:
-        items: in order; mixed qubits are in the tile.
+        items: the pass's items, in order; the qubits that they change are in the tile.
         frame: the tile.
-        style: of the kernel.
+        style: abilities of the kernel.
     """
     tile = mask_of(frame.tile)
     todo = list(items)
@@ -82,32 +85,32 @@ def schedule(items: Sequence[Item], frame: TileFrame, style: Style = Style()) ->
     stages: list[Stage] = []
     lines, stored = 0 if style.straight else frame.lines(), frame.lines(stored=True)
     rules = Rules(frame.tile, frame.register_qubits, frame.line_qubits, lines, stored, style.pairs, style.brief)
-    path, holds = searched_stages(items, rules, style.precision)
+    path, last_waits = searched_stages(items, rules, style.precision)
     last: list[Item] = []
-    if holds:
-        todo, last = _split(todo, path[-1][0])
+    if last_waits:
+        todo, last = _split_off_last(todo, path[-1][0])
     if not path or path[0][0] & lines:
-        path.insert(0, (_fill(frame, lines), 0))
-    todo = _absorb(todo, pending)
+        path.insert(0, (_top_registers(frame, lines), 0))
+    todo = _collect_phases(todo, pending)
     for number, (registers, pair) in enumerate(path):
         if number == len(path) - 1:
-            todo = _absorb(todo + last, pending)
+            todo = _collect_phases(todo + last, pending)
         elif not todo:
             continue
-        stage = Stage(_among(frame.tile, registers), pair=_among(frame.tile, pair))
-        todo = _run(stage, todo, pending, tile, style.straight)
+        stage = Stage(_qubits_among(frame.tile, registers), pair=_qubits_among(frame.tile, pair))
+        todo = _fill_stage(stage, todo, pending, tile, style.straight)
         stage.delay_blocks()
         stages.append(stage)
     assert not todo, "every item is in some stage"
     if mask_of(stages[-1].registers) & stored or (frame.swaps and len(stages) == 1 and not style.straight):
-        stages.append(Stage(_among(frame.tile, _fill(frame, stored))))
+        stages.append(Stage(_qubits_among(frame.tile, _top_registers(frame, stored))))
     if pending:
         stages[-1].work.append(PhaseTerms(dict(pending)))
     return stages
 
 
-def _split(items: Sequence[Item], registers: int) -> tuple[list[Item], list[Item]]:
-    """``items`` as those that come first and those that ``registers`` can do after all of them."""
+def _split_off_last(items: Sequence[Item], registers: int) -> tuple[list[Item], list[Item]]:
+    """Splits ``items`` into those that come first and those that a last stage with ``registers`` can do after them."""
     first: list[Item] = []
     last: list[Item] = []
     mixed = used = 0
@@ -122,13 +125,13 @@ def _split(items: Sequence[Item], registers: int) -> tuple[list[Item], list[Item
 
 
 def cut(stages: Sequence[Stage], sizes: Sequence[int], limit: int, frame: TileFrame) -> list[list[Stage]]:
-    """``stages`` as consecutive parts of about equal size, each a pass of its own, with about ``limit`` at most.
+    """Cuts ``stages`` into consecutive parts of about equal size, at most about ``limit``; a part is a separate pass.
 
     Args:
-        stages: as `schedule` returns them.
-        sizes: of each.
-        limit: of a part.
-        frame: as for `schedule`: parts end without the lowest qubits in registers.
+        stages: the stages that `schedule` returned.
+        sizes: the size of every stage.
+        limit: the largest size of a part.
+        frame: the frame that `schedule` used; a part ends without the lowest qubits in registers.
     """
     share = sum(sizes) / max(-(-sum(sizes) // limit), 1)
     parts: list[list[Stage]] = [[]]
@@ -142,31 +145,31 @@ def cut(stages: Sequence[Stage], sizes: Sequence[int], limit: int, frame: TileFr
     for part in parts:
         stored = frame.lines(stored=part is parts[-1])
         if mask_of(part[-1].registers) & stored:
-            part.append(Stage(_among(frame.tile, _fill(frame, stored))))
+            part.append(Stage(_qubits_among(frame.tile, _top_registers(frame, stored))))
     return parts
 
 
-def _among(tile: Sequence[int], mask: int) -> tuple[int, ...]:
+def _qubits_among(tile: Sequence[int], mask: int) -> tuple[int, ...]:
+    """Returns the qubits of ``tile`` that are in ``mask``, in the tile's order."""
     return tuple(q for q in tile if mask >> q & 1)
 
 
-def _fill(frame: TileFrame, lines: int) -> int:
-    """As many register qubits as the kernel has, from the top, those of ``lines`` last."""
+def _top_registers(frame: TileFrame, lines: int) -> int:
+    """Returns the mask of the highest qubits, as many as registers hold; qubits of ``lines`` come last."""
     return mask_of(sorted(frame.tile, key=lambda q: (lines >> q & 1, -q))[: frame.register_qubits])
 
 
-def _absorb(todo: list[Item], pending: dict[int, int], tile: int = -1) -> list[Item]:
-    """Moves every phase that no earlier item blocks from ``todo`` to ``pending``.
+def _collect_phases(todo: list[Item], pending: dict[int, int], tile: int = -1) -> list[Item]:
+    """Moves every phase that no earlier item blocks from ``todo`` to ``pending``; returns the rest of ``todo``.
 
-    Items whose qubits are all outside of ``tile`` are taken for gone: all that follows one that mixes its last qubit is
-    blocked.
+    The search ends early once the earlier items change every qubit of ``tile``: then all later items count as blocked.
     """
     rest = []
     mixed = 0
     for number, item in enumerate(todo):
         if item.kind == "terms" and not item.used & mixed:
             for key, angle in item.terms.items():
-                _add(pending, key, angle)
+                _add_angle(pending, key, angle)
         else:
             mixed |= item.mixed
             rest.append(item)
@@ -176,24 +179,27 @@ def _absorb(todo: list[Item], pending: dict[int, int], tile: int = -1) -> list[I
     return rest
 
 
-def _run(stage: Stage, todo: list[Item], pending: dict[int, int], tile: int, lazy: bool) -> list[Item]:
-    """Fills ``stage`` with rounds of: absorb phases, multiply in those that the next items need, do the items."""
+def _fill_stage(stage: Stage, todo: list[Item], pending: dict[int, int], tile: int, lazy: bool) -> list[Item]:
+    """Fills ``stage`` in rounds, and returns the items that it cannot do.
+
+    One round collects phases, multiplies in the phases on qubits that the next items change, and does these items.
+    """
     registers, pair = mask_of(stage.registers), mask_of(stage.pair)
     selectable = ~tile | registers
     while True:
-        todo = _absorb(todo, pending, tile)
+        todo = _collect_phases(todo, pending, tile)
         mixed = used = 0
         on_pair: list[Item] = []
         others: list[Item] = []
         rest: list[Item] = []
         for number, item in enumerate(todo):
-            if mixed == tile:  # all that follows is blocked
+            if mixed == tile:  # all later items are blocked
                 rest += todo[number:]
                 break
             blocked = item.mixed & (mixed | used) or item.used & mixed
             if blocked:
                 rest.append(item)
-            elif inside(item, pair, selectable):
+            elif fits_pair(item, pair, selectable):
                 on_pair.append(item)
             elif item.mixed & ~registers and item.kind != "permute":
                 rest.append(item)
@@ -204,12 +210,12 @@ def _run(stage: Stage, todo: list[Item], pending: dict[int, int], tile: int, laz
         if not on_pair and not others:
             return rest
         for item in on_pair:
-            stage.add_on_pair(item, _take(pending, item.mixed, registers, lazy), selectable)
+            stage.add_on_pair(item, _take_phases(pending, item.mixed, registers, lazy), selectable)
         alone = [item for item in others if lazy and item.kind == "flip"]
         groups = [[item for item in others if item not in alone], *([item] for item in alone)]
         for group in groups:
-            if not (group and group[0].kind == "flip" and lazy and _push(pending, group[0], tile)):
-                terms = _take(pending, _mixed(group), registers, lazy)
+            if not (group and group[0].kind == "flip" and lazy and _push_behind_flip(pending, group[0], tile)):
+                terms = _take_phases(pending, _changed_qubits(group), registers, lazy)
                 terms = stage.into_block(terms, selectable)
                 if terms:
                     stage.work.append(PhaseTerms(terms))
@@ -217,20 +223,23 @@ def _run(stage: Stage, todo: list[Item], pending: dict[int, int], tile: int, laz
         todo = rest
 
 
-def _mixed(items: Sequence[Item]) -> int:
+def _changed_qubits(items: Sequence[Item]) -> int:
+    """Returns the mask of the qubits that the items change."""
     mixed = 0
     for item in items:
         mixed |= item.mixed
     return mixed
 
 
-def _push(pending: dict[int, int], item: Item, inside: int) -> bool:
-    """Moves pending phases behind a flip by at most one qubit of the tile; whether it could without longer products.
+def _push_behind_flip(pending: dict[int, int], item: Item, tile: int) -> bool:
+    """Moves pending phases behind a flip with at most one control, which is a qubit of the tile.
 
-    Behind the flip the bit is another one: that of the qubit and the control, x + c - 2xc, goes in its place.
+    With control c, the value of the bit before the flip is the exclusive or x + c - 2xc of the values after it; the
+    phases are rewritten in the values after the flip. Returns whether the phases moved: they stay if the flip has
+    another condition, or if a product of more than `MAX_PUSHED` qubits would result.
     """
     control, value = item.condition
-    if control & (control - 1) or control & ~inside:
+    if control & (control - 1) or control & ~tile:
         return False
     image = {0: 0, item.mixed: 1, control: 1, item.mixed | control: -2} if control else {0: 1, item.mixed: -1}
     if control and not value:
@@ -244,14 +253,15 @@ def _push(pending: dict[int, int], item: Item, inside: int) -> bool:
     moved = {key: angle & FULL for key, angle in moved.items() if angle & FULL}
     if any(key.bit_count() > MAX_PUSHED for key in moved):
         return False
-    kept = {key: angle for key, angle in pending.items() if not key & item.mixed}
+    unchanged = {key: angle for key, angle in pending.items() if not key & item.mixed}
     pending.clear()
-    for key, angle in [*kept.items(), *moved.items()]:
-        _add(pending, key, angle)
+    for key, angle in [*unchanged.items(), *moved.items()]:
+        _add_angle(pending, key, angle)
     return True
 
 
-def _add(pending: dict[int, int], key: int, angle: int) -> None:
+def _add_angle(pending: dict[int, int], key: int, angle: int) -> None:
+    """Adds ``angle`` to the pending angle of the product ``key``, modulo a turn."""
     total = (pending.get(key, 0) + angle) & FULL
     if total:
         pending[key] = total
@@ -259,15 +269,19 @@ def _add(pending: dict[int, int], key: int, angle: int) -> None:
         pending.pop(key, None)
 
 
-def _take(pending: dict[int, int], need: int, registers: int, lazy: bool) -> dict[int, int]:
-    """Phases on the qubits about to change, and those on register qubits that ask for no further selecting qubit."""
+def _take_phases(pending: dict[int, int], need: int, registers: int, lazy: bool) -> dict[int, int]:
+    """Takes from ``pending`` the phases on the qubits ``need`` that are about to change.
+
+    Unless ``lazy``, phases that read only register qubits and the other qubits of these phases are taken as well: they
+    need no further qubit to choose a table.
+    """
     outside = 0
     taken = [key for key in pending if key & need]
     if not taken:
         return {}
     for key in taken:
         outside |= key & ~registers
-    # A global phase waits for the end of the pass: alone, it costs a product for every amplitude.
+    # A global phase waits for the end of the pass: by itself it costs one product per amplitude.
     if not lazy:
         taken += [key for key in pending if key and not key & need and not key & ~(registers | outside)]
     return {key: pending.pop(key) for key in taken}

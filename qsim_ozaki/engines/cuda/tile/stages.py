@@ -1,6 +1,6 @@
-"""Stages of a tile pass: the work between two shared-memory exchanges, and where blocks on a pair of qubits go in it.
+"""Stages of a tile pass: the work between two shared-memory exchanges, with the blocks on its pair of qubits.
 
-In: items, phases before them. Out: `Stage` objects. The schedule decides which stage an item belongs to.
+In: items and the phases before them. Out: `Stage` objects. It may not choose the stage of an item: the schedule does.
 """
 
 from __future__ import annotations
@@ -8,13 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from qsim_ozaki.engines.cuda.tile.items import Item
-from qsim_ozaki.engines.cuda.tile.pairs import MAX_SELECTING, PairBlock, outside
+from qsim_ozaki.engines.cuda.tile.pairs import MAX_SELECTING, PairBlock, other_qubits
 from qsim_ozaki.ir import mask_of
 
 
 @dataclass(slots=True, eq=False)
 class PhaseTerms:
-    """Pending phases to multiply in, as angles per product of bits, taken at one moment."""
+    """Phases that are multiplied in at one point of a stage, as angles per product of bits."""
 
     terms: dict[int, int]
 
@@ -25,8 +25,8 @@ class Stage:
 
     Attributes:
         registers: qubits held in registers, ascending; register bit b is ``registers[b]``.
-        work: items on register qubits, phases, blocks on ``pair``, in order.
-        pair: two qubits that number neighbouring threads, or none.
+        work: items on register qubits, phases and blocks on ``pair``, in order.
+        pair: two qubits that number neighbouring threads, or an empty tuple.
     """
 
     registers: tuple[int, ...]
@@ -34,82 +34,88 @@ class Stage:
     pair: tuple[int, ...] = ()
 
     def add_on_pair(self, item: Item, terms: dict[int, int], selectable: int) -> None:
-        """Adds an item on the pair, and the phases before it, to the last block: where it is, or where it can move to.
+        """Adds an item on the pair, and the phases before it, to the last block or to a new one.
+
+        The last block may move to the end of the stage for this.
 
         Args:
-            item: it changes qubits of the pair alone.
-            terms: the phases.
-            selectable: mask of the qubits that may choose a block's matrix, a few of them; phases that read others
+            item: it changes only qubits of the pair.
+            terms: the phases before the item.
+            selectable: mask of the qubits that may choose a block's matrix. Phases that read other qubits, or too many,
                 come before the block.
         """
         pair = mask_of(self.pair)
-        if not _selects(outside(terms, (item,), pair), selectable):
+        if not _can_select(other_qubits(terms, (item,), pair), selectable):
             self.work.append(PhaseTerms({key: angle for key, angle in terms.items() if key & ~pair}))
             terms = {key: angle for key, angle in terms.items() if not key & ~pair}
-        block = self._open_block(outside(terms, (item,), pair), selectable)
+        block = self._open_block(other_qubits(terms, (item,), pair), selectable)
         if block is None:
             a, b = self.pair
             block = PairBlock((a, b))
             self.work.append(block)
-        block.then(terms, (item,))
+        block.append(terms, (item,))
 
     def into_block(self, terms: dict[int, int], selectable: int) -> dict[int, int]:
-        """Adds phases that read the pair to the last block on it, if that can take them; returns the others."""
+        """Adds the phases that read the pair to the last block, if it can take them; returns the other phases."""
         pair = mask_of(self.pair)
         on_pair = {key: angle for key, angle in terms.items() if key & pair}
-        block = self._open_block(outside(on_pair, (), pair), selectable) if on_pair else None
+        block = self._open_block(other_qubits(on_pair, (), pair), selectable) if on_pair else None
         if block is None:
             return terms
-        block.then(on_pair, ())
+        block.append(on_pair, ())
         return {key: angle for key, angle in terms.items() if not key & pair}
 
     def delay_blocks(self) -> None:
-        """Moves each block to just before the work that depends on it, where earlier arithmetic leaves its operands."""
+        """Moves each block to just before the work that depends on it: its operands are then computed already."""
         pair = mask_of(self.pair)
         for block in [work for work in self.work[::-1] if isinstance(work, PairBlock)]:
             number = self.work.index(block)
             end = number + 1
             while end < len(self.work):
                 work = self.work[end]
-                if isinstance(work, PairBlock) or _touched(work) & pair or _changed(work) & block.selecting:
+                if (
+                    isinstance(work, PairBlock)
+                    or _touched_qubits(work) & pair
+                    or _changed_qubits(work) & block.selecting
+                ):
                     break
                 end += 1
             self.work.insert(end - 1, self.work.pop(number))
 
     def _open_block(self, outer: int, selectable: int) -> PairBlock | None:
-        """The last block, if it can take more work that reads the qubits ``outer``; None if there is no such block.
+        """Returns the last block if it can take more work that reads the qubits ``outer``, else None.
 
-        The block stays where it is, or moves to the end of the stage where later work changes qubits of ``outer``.
-        Phases that it begins with are taken out of it where they are in the way. `stage_run.hpp` counts on the same.
+        The block stays where it is; if later work changes qubits of ``outer``, the block moves to the end of the stage.
+        If the block's phases ``before`` prevent this, they are taken out of it. `stage_run.hpp` has the same rules.
         """
         changed = 0
         for number in reversed(range(len(self.work))):
             work = self.work[number]
             if isinstance(work, PairBlock):
-                moves, fits = bool(outer & changed), _selects(work.selecting | outer, selectable)
+                moves, fits = bool(outer & changed), _can_select(work.selecting | outer, selectable)
                 if not fits or (moves and work.selecting & changed):
                     chosen_by = mask_of(work.chosen_by)
-                    if (moves and chosen_by & changed) or not _selects(chosen_by | outer, selectable):
+                    if (moves and chosen_by & changed) or not _can_select(chosen_by | outer, selectable):
                         return None
                     self.work.insert(number, PhaseTerms(work.before))
                     work.before, number = {}, number + 1
                 if moves:
                     self.work.append(self.work.pop(number))
                 return work
-            if _touched(work) & mask_of(self.pair):
+            if _touched_qubits(work) & mask_of(self.pair):
                 return None
-            changed |= _changed(work)
+            changed |= _changed_qubits(work)
         return None
 
 
-def _selects(qubits: int, selectable: int) -> bool:
-    """Whether so many qubits, and these, may choose a block's matrix."""
+def _can_select(qubits: int, selectable: int) -> bool:
+    """Returns whether the qubits of a mask may choose a block's matrix: they are few, and all selectable."""
     return not qubits & ~selectable and qubits.bit_count() <= MAX_SELECTING
 
 
-def _touched(work: Item | PhaseTerms) -> int:
-    return outside(work.terms, (), 0) if isinstance(work, PhaseTerms) else work.mixed | work.used
+def _touched_qubits(work: Item | PhaseTerms) -> int:
+    return other_qubits(work.terms, (), 0) if isinstance(work, PhaseTerms) else work.mixed | work.used
 
 
-def _changed(work: Item | PhaseTerms) -> int:
+def _changed_qubits(work: Item | PhaseTerms) -> int:
     return 0 if isinstance(work, PhaseTerms) else work.mixed
