@@ -9,8 +9,9 @@ from random_ops import random_op, random_state, random_swaps, random_unitary, sw
 from reference import apply_op, tolerance
 
 from qsim_ozaki import _cpu, cuda_kernels, cuda_search, cuda_straight, jit
-from qsim_ozaki.cuda_layout import SHAPES, Tile
+from qsim_ozaki.cuda_layout import Tile
 from qsim_ozaki.cuda_pairs import split_tf32
+from qsim_ozaki.cuda_shapes import SHAPES
 from qsim_ozaki.cuda_straight_program import NotStraightError
 from qsim_ozaki.ops import CORE, EMPTY, Kind, Op
 

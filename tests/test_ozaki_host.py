@@ -69,7 +69,7 @@ def output_in_order(out, planes, size, columns, whole):
 def encoded(host, block, state, chunks):
     scratch = block._scratch(chunks.row_stride)
     where = chunks.where(host.cupy.asarray(state), block.row_offset, 0)
-    block._encode(where, {"REAL": "double"}, scratch[0], scratch[1])
+    block._encode(where, {"REAL": "double"}, scratch)
     return scratch
 
 
@@ -79,7 +79,8 @@ def test_operands_and_sums_are_those_of_the_cpu(host, rng, whole):
     _, block = block_on(host, rng, targets, whole)
     state = random_state(rng, 12) * 10.0 ** -rng.uniform(0, 3, 1 << 12)
     chunks = block._chunks(12)
-    _, operand, residues = encoded(host, block, state, chunks)
+    scratch = encoded(host, block, state, chunks)
+    operand, residues = scratch.operand, scratch.residues
     planes, columns, size = 2 * count, 32, 128
     order = operand_rows(columns, whole)
     found = operand_in_order(operand[: planes * 256 * size], planes, 1, 256, order)
