@@ -39,7 +39,7 @@ def test_probabilities_are_the_same_where_qubits_move(monkeypatch, rng, dynamic)
         layers(circuit, rng, 3)
     circuit.measure_all()
     want, _ = probabilities(circuit)
-    monkeypatch.setitem(ENGINES, "cpu", "reference_engine")
+    monkeypatch.setitem(ENGINES, "cpu", "support.reference_engine")
     got, moves = probabilities(circuit)
     assert moves
     assert max(abs(got.get(key, 0) - p) for key, p in want.items()) < 1e-14
