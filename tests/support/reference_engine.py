@@ -6,6 +6,7 @@ It does each exchange of two qubits as an operator at the end of the pass, and k
 from dataclasses import replace
 
 import numpy as np
+from support.devices import with_abilities
 from support.random_ops import swap_ops
 
 from qsim_ozaki.engines.cpu.engine import CpuEngine
@@ -22,7 +23,7 @@ class ReferenceEngine(CpuEngine):
         self.moves = []
 
     def device(self):
-        return replace(super().device(), moves_qubits=True, tile_qubits=5, line_qubits=2)
+        return replace(with_abilities(super().device(), moves_qubits=True), tile_qubits=5, line_qubits=2)
 
     def run_step(self, state, step):
         if isinstance(step, TilePass) and step.swaps:

@@ -264,7 +264,7 @@ def test_faults_and_odd_columns_are_redone_where_a_graph_runs(host, rng):
 
 
 def test_a_runtime_that_refuses_a_graph_gets_every_launch(host, rng, monkeypatch):
-    monkeypatch.setattr("kernels_host.Capture.refuses", True)
+    monkeypatch.setattr("support.kernels_host.Capture.refuses", True)
     _, block = block_on(host, rng, (6, 0, 1, 9, 3, 10, 4), 16)
     start = random_state(rng, 12)
     states, launches = runs_of(host, block, host.cupy.asarray(start.copy()), start, 4)
