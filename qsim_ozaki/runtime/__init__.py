@@ -1,4 +1,4 @@
-"""Runs programs: segments of steps, branches of outcomes, classical values, saved results, samples."""
+"""Runs flattened programs: planned segments, histories of outcomes, classical values, saved results and samples."""
 
 from qsim_ozaki.runtime.bytecode import Executable, Jump, Segment
 from qsim_ozaki.runtime.executor import Execution, Tally, execute

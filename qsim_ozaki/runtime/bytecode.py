@@ -1,6 +1,6 @@
-"""A program as a flat list: segments of operators, boundaries, and jumps between them.
+"""A program as a flat list of code items: segments of operators, boundaries, and jumps between them.
 
-In: instructions, control flow included. Out: code items in order. It knows neither device nor state.
+In: instructions with control flow. Out: code items in order. It may not depend on a device or a state.
 """
 
 from __future__ import annotations
@@ -35,17 +35,18 @@ from qsim_ozaki.ir import (
     While,
 )
 
-MAX_JOINT_QUBITS = 8  # measured at once: 256 probabilities per collapse, and a split costs no more than that
+# Qubits measured at one time: a collapse then has at most 256 probabilities, and splitting it costs little.
+MAX_JOINT_QUBITS = 8
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Segment:
-    """Operators with no boundary between them: the planner's unit.
+    """Operators with no boundary between them: the unit that the planner plans.
 
     Attributes:
-        index: its place among the segments, a key for cached plans.
+        index: the segment's number, a key for cached plans.
         ops: in order, on program qubits.
-        restore_order: a save follows that reads the state in order, so the plan had better end in program order.
+        restore_order: whether the plan should end in program order, because a save that follows reads the state so.
     """
 
     index: int
@@ -55,7 +56,7 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class Jump:
-    """Goes on at ``target``, unless there is a ``condition`` and it holds."""
+    """Continues at item ``target``, unless there is a ``condition`` and it holds."""
 
     target: int
     condition: Expression | None = None
@@ -63,7 +64,7 @@ class Jump:
 
 @dataclass(frozen=True, slots=True)
 class Dispatch:
-    """Goes on where ``table`` says for the value of ``expression``, at ``default`` for any other."""
+    """Continues at the item that ``table`` has for the value of ``expression``, at ``default`` for any other value."""
 
     expression: Expression
     table: dict[int, int]
@@ -78,10 +79,10 @@ class Executable:
     """A program ready to run.
 
     Attributes:
-        program: where it came from.
+        program: the program before it was flattened.
         items: in order; only loops jump back.
-        reads: (program qubit, classical bit) of the measurements that are sampled from the final state.
-        fresh: indices of the `Initialize` items that collapse nothing: they write all qubits, or ones still |0>.
+        reads: pairs (program qubit, classical bit) of the measurements that are sampled from the final state.
+        fresh: indices of the `Initialize` items that collapse nothing: they write all qubits, or qubits still |0>.
         measures: whether the program measures, or writes a classical bit otherwise.
     """
 
@@ -93,26 +94,26 @@ class Executable:
 
     @property
     def num_qubits(self) -> int:
-        """Width of the state; a program without qubits runs on one that stays |0>."""
+        """The width of the state; a program without qubits runs on one qubit that stays |0>."""
         return max(1, self.program.num_qubits)
 
     @property
     def segments(self) -> tuple[Segment, ...]:
-        """In order."""
+        """The segments in order."""
         return tuple(item for item in self.items if isinstance(item, Segment))
 
     @property
     def saves(self) -> tuple[Save, ...]:
-        """In order."""
+        """The saves in order."""
         return tuple(item for item in self.items if isinstance(item, Save))
 
     @property
     def num_ops(self) -> int:
-        """Operators of all segments."""
+        """The number of operators of all segments."""
         return sum([len(segment.ops) for segment in self.segments])
 
     def joined_ops(self) -> OpList:
-        """The operators of all segments in order."""
+        """The operators of all segments, in order."""
         segments = self.segments
         if len(segments) == 1:
             return segments[0].ops
@@ -122,7 +123,7 @@ class Executable:
         return joined
 
     def filled(self, row: NDArray[np.complex128]) -> Executable:
-        """This code with its slots filled: from ``row``, the data of all slots, in order."""
+        """A copy of this code whose slots are filled from ``row``, the data of all slots in order."""
         items = [
             replace(item, ops=OpList(item.ops.native.filled(row))) if isinstance(item, Segment) else item
             for item in self.items
@@ -137,14 +138,14 @@ class Executable:
 
 @dataclass(slots=True)
 class Assembler:
-    """Writes instructions as code items; operators gather until a boundary comes."""
+    """Writes instructions as code items; operators gather in a segment until a boundary comes."""
 
-    restorable: tuple[int, ...]  # a save in this order wants the segment before it to end in program order
+    restorable: tuple[int, ...]  # before a save in this order, a segment should end in program order
     items: list[CodeItem] = field(default_factory=list)
     ops: OpList = field(default_factory=OpList)
     num_segments: int = 0
-    breaks: list[int] = field(default_factory=list)  # jumps of the innermost loop that wait for its end
-    continues: list[int] = field(default_factory=list)  # and for its next round
+    breaks: list[int] = field(default_factory=list)  # jumps of the innermost loop to its end
+    continues: list[int] = field(default_factory=list)  # and to its next round
 
     def flush(self, restore_order: bool = False) -> None:
         """Ends the segment of the operators so far."""
@@ -153,7 +154,7 @@ class Assembler:
             self.num_segments += 1
             self.ops = OpList()
 
-    def _wants_order(self, save: Save) -> bool:
+    def _needs_order(self, save: Save) -> bool:
         return save.what not in ORDERLESS and tuple(q for q in save.qubits if q >= 0) == self.restorable
 
     def write(self, body: Iterable[Instruction]) -> None:
@@ -165,7 +166,7 @@ class Assembler:
             if isinstance(item, Sequence):
                 self.ops.extend(OpList.of(item))
                 continue
-            self.flush(isinstance(item, Save) and self._wants_order(item))
+            self.flush(isinstance(item, Save) and self._needs_order(item))
             if isinstance(item, Control):
                 self._write_control(item)
             elif isinstance(item, (Break, Continue)):
@@ -181,12 +182,12 @@ class Assembler:
                 self.items.append(item)
 
     def _hole(self) -> int:
-        """A jump whose target is not known yet."""
+        """Appends a jump whose target is not known yet; returns its index."""
         self.items.append(Jump(0))
         return len(self.items) - 1
 
     def _fill(self, holes: Iterable[int], condition: Expression | None = None) -> None:
-        """Lets the jumps at ``holes`` go to what is written next."""
+        """Lets the jumps at ``holes`` go to the item that is written next."""
         for hole in holes:
             self.items[hole] = Jump(len(self.items), condition)
 

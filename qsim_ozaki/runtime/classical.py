@@ -1,6 +1,6 @@
-"""Values of classical expressions, where bits and variables have values.
+"""Evaluates classical expressions over the values of classical bits and variables.
 
-In: expressions, a `Memory`. Out: values; assignments change the memory. It knows no circuit.
+In: expressions and a `Memory`. Out: values; assignments change the memory. It may not depend on a circuit or a state.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from qsim_ozaki.ir import (
 
 @dataclass(slots=True)
 class Memory:
-    """Classical bits as one integer, and a value or None for each variable; both are replaced, never changed."""
+    """The classical bits as one integer, and a value or None per variable; both are replaced, not changed in place."""
 
     clbits: int = 0
     variables: tuple[Value | None, ...] = ()
@@ -43,13 +43,13 @@ def evaluate(expression: Expression, memory: Memory) -> Value:
 
     Raises:
         ProgramError: a variable has no value yet, a UINT is divided by 0, an index or a cast is out of range, or a
-            duration depends on what a unit is.
+            duration depends on the length of a unit.
     """
     return _EVALUATE[type(expression)](expression, memory)
 
 
 def assign(target: Target, value: Value, memory: Memory) -> None:
-    """Puts ``value`` into ``target``.
+    """Stores ``value`` in ``target``.
 
     Raises:
         ProgramError: as `evaluate`, for an index.
@@ -68,7 +68,7 @@ def assign(target: Target, value: Value, memory: Memory) -> None:
 
 
 def forget(slots: tuple[int, ...], memory: Memory) -> None:
-    """Takes their values from the variables in ``slots``."""
+    """Removes the values of the variables in ``slots``."""
     memory.variables = tuple(None if slot in slots else value for slot, value in enumerate(memory.variables))
 
 
@@ -79,7 +79,7 @@ def with_bit(word: int, bit: int, value: int) -> int:
 
 @lru_cache(4096)
 def _span(clbits: tuple[int, ...]) -> tuple[int, int] | None:
-    """(lowest, mask) of bits that follow one another, else None."""
+    """(lowest bit, mask) of consecutive bits, None for other bits."""
     first = clbits[0] if clbits else 0
     return (first, (1 << len(clbits)) - 1) if clbits == tuple(range(first, first + len(clbits))) else None
 
@@ -182,7 +182,7 @@ def _mul(left: Any, right: Any, _: Type) -> Any:
 
 
 def _div(left: Any, right: Any, type_: Type) -> Any:
-    """Floor of UINTs, IEEE of FLOATs, exact of durations."""
+    """The quotient: rounded down for UINTs, by IEEE rules for FLOATs, exact for durations."""
     if isinstance(right, Length):
         return left.ratio(right)
     if right == 0 and not isinstance(left, float):
@@ -215,7 +215,7 @@ OPERATIONS: dict[str, Callable[[Any, Any, Type], Any]] = {
     "less_equal": _compare(operator.le),
     "greater": _compare(operator.gt),
     "greater_equal": _compare(operator.ge),
-    # a shift by the width or more leaves nothing; Python would first make an integer of that many bits
+    # a shift by the width or more leaves 0; Python would first build an integer of that many bits
     "shift_left": lambda left, right, type_: left << right if right < type_.width else 0,
     "shift_right": lambda left, right, type_: left >> right if right < type_.width else 0,
     "add": _add,

@@ -1,6 +1,7 @@
-"""Runs a program on an engine: plans its segments, does their steps, follows the outcomes of measurements.
+"""Runs a program on an engine: plans its segments, runs their steps and follows the outcomes of measurements.
 
-In: `Executable`, an engine, options. Out: outcomes, saved states and what was done. It knows nothing of Qiskit.
+In: an `Executable`, an engine and a `Request`. Out: an `Execution` with counts, memory, saved results and a tally of
+the steps. It may not import Qiskit.
 """
 
 from __future__ import annotations
@@ -44,15 +45,16 @@ from qsim_ozaki.runtime.readout import NEGLIGIBLE, Request, exact_end, sampled_e
 from qsim_ozaki.runtime.saved import WHOLE_STATES, Result, Savings, as_dict, read
 from qsim_ozaki.runtime.vectors import Vector, with_factor, with_idle_qubits
 
-MAX_ROUNDS = 100_000  # of all while loops of one history: a loop without end stops in seconds where rounds are short
-MAX_BRANCHES = 100_000  # histories with exact probabilities: half a minute where states are small
+# Rounds of all while loops of one history: a loop without end stops within seconds where its rounds are short.
+MAX_ROUNDS = 100_000
+MAX_BRANCHES = 100_000  # histories with exact probabilities; small states take half a minute for so many
 NORM_DRIFT = {"double": 1e-8, "single": 1e-3}  # a drift above this is a defect, not rounding
 BIT_FLIP = (np.ones(2, complex), np.array([1, 0]))
 
 
 @dataclass(slots=True)
 class Tally:
-    """What was done: steps per path, and what they were predicted to cost."""
+    """Counts the steps that a run did, per path, and adds up their predicted costs."""
 
     steps: Counter[str] = field(default_factory=Counter)
     passes: float = 0.0
@@ -72,18 +74,18 @@ class Tally:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Execution:
-    """What a run gave.
+    """The results of one run.
 
     Attributes:
-        counts: hexadecimal value to count, or to probability without shots; or counts and memory not yet written out;
-            None where the program measures nothing.
-        memory: hexadecimal value of each shot; None where not asked for, or not yet written out.
-        saved: results by label.
-        tally: what was done.
+        counts: the count of each hexadecimal value, or its probability without shots; a `Drawn` holds counts and memory
+            that are not yet written out; None where the program measures nothing.
+        memory: the hexadecimal value of each shot; None where the request has no memory or it is not yet written out.
+        saved: the results by label.
+        tally: the steps that were done.
         sampling: ``"none"``, ``"final state"`` (one state) or ``"branches"`` (one per distinct history); ``"exact"``
             without shots.
-        measured_seconds: wall time.
-        neglected: probability of the outcomes that were too rare to be followed.
+        measured_seconds: the wall time of the run.
+        neglected: the probability of all outcomes that were too rare to be followed.
     """
 
     counts: dict[str, int] | dict[str, float] | sampling.Drawn | None
@@ -96,7 +98,7 @@ class Execution:
 
 
 def path_name(step: Step) -> str:
-    """The word by which metadata counts ``step``."""
+    """The name under which the metadata counts ``step``."""
     if isinstance(step, DenseBlock):
         return f"dense_{step.path.value}"
     names = {TilePass: "tile", HadamardPass: "hadamard", Prepare: "prepare", Relabel: "relabel", Stack: "stack"}
@@ -107,10 +109,10 @@ def execute(code: Executable, engine: Engine, request: Request, check: Callable[
     """Runs ``code``.
 
     Args:
-        code: linked, its saves checked.
-        engine: does the steps.
-        request: shots, seed, limits.
-        check: called before every step; what it raises ends the run.
+        code: the flattened program, whose saves have passed `check_saves`.
+        engine: runs the steps.
+        request: the shots, the seed and the limits.
+        check: called before every step; an exception of it ends the run.
     """
     start = time.perf_counter()
     run = _Run(code, engine, request, check)
@@ -145,7 +147,7 @@ class _Run:
         self.forks = 0
 
     def all_histories(self) -> Leaves:
-        """Follows every history; their ends in an order that does not depend on the memory there was."""
+        """Follows every history and returns their ends, in an order that does not depend on the free memory."""
         key = (self.request.index,)
         placement = Placement(self.code.num_qubits)
         memory = Memory(0, (None,) * self.code.program.num_variables)
@@ -180,7 +182,7 @@ class _Run:
             self._finish(cursor)
 
     def _classical(self, cursor: Cursor, item: CodeItem) -> None:
-        """Assignments and jumps."""
+        """Runs an assignment or a jump."""
         if isinstance(item, Assign):
             assign(item.target, evaluate(item.value, cursor.memory), cursor.memory)
         elif isinstance(item, Forget):
@@ -201,22 +203,22 @@ class _Run:
         return cursor.allocated(self.engine, self.request.plan_options.precision)
 
     def _do(self, cursor: Cursor, part: Part) -> None:
-        """Plans ``part`` (once per position that it starts from) and does the steps."""
+        """Plans ``part``, once per position that it starts from, and runs the steps of the plan."""
         key = (part.key, part.position, part.from_zero)
         if key not in self.plans:
             options, device = part.options(self.request.plan_options), self.request.device
             self.plans[key] = PLANS.plan(part.ops, self.code.num_qubits, device, options, part.position)
-        todo = self.plans[key]
+        plan = self.plans[key]
         state = self._allocated(cursor)
-        for step in todo.steps:
+        for step in plan.steps:
             self.check()
             if not isinstance(step, Relabel):
                 self.engine.run_step(state, step)
             self.tally.add(step)
-        if any(isinstance(step, DenseBlock) and step.path is Path.OZAKI for step in todo.steps):
-            found = self.engine.take_checks(state)
-            self.tally.checks.add(found.redone, found.residual)
-        cursor.placement.done(part, todo.final_position)
+        if any(isinstance(step, DenseBlock) and step.path is Path.OZAKI for step in plan.steps):
+            checks = self.engine.take_checks(state)
+            self.tally.checks.add(checks.redone, checks.residual)
+        cursor.placement.done(part, plan.final_position)
 
     def _measure(self, cursor: Cursor, measure: Measure) -> None:
         qubits = tuple(dict.fromkeys(measure.qubits))
@@ -232,9 +234,9 @@ class _Run:
             self._do(cursor, cursor.placement.flips(ones, flips))
 
     def _collapse(self, cursor: Cursor, qubits: tuple[int, ...]) -> int:
-        """Splits this history by the outcome of ``qubits`` and projects its state; returns the outcome it goes on with.
+        """Splits this history by the outcomes of ``qubits``, projects its state on one and returns that one.
 
-        A history whose outcomes are all too rare to be followed is abandoned; it then returns 0.
+        A history whose outcomes are all too rare to be followed is abandoned, and the method returns 0.
         """
         self.check()
         state = self._allocated(cursor)
@@ -260,7 +262,7 @@ class _Run:
         return outcome
 
     def _split(self, cursor: Cursor, probabilities: NDArray[np.float64]) -> Sequence[tuple[int, float]]:
-        """(outcome, share) for each outcome that some shot takes, or that is not negligible; the largest last."""
+        """Pairs (outcome, share) of the outcomes that a shot takes, or that are not negligible; the largest is last."""
         if self.request.shots is not None:
             return sampling.split_shots(cursor.generator(), int(cursor.weight), probabilities)
         least = NEGLIGIBLE[self.request.plan_options.precision]
@@ -269,9 +271,9 @@ class _Run:
         return split
 
     def _fork(self, cursor: Cursor, outcome: int, share: float) -> None:
-        """Follows the history that takes ``outcome`` here: on a copy of the state, or later from the start.
+        """Follows the history that takes ``outcome`` at this point: on a copy of the state, or later from the start.
 
-        A fork has at most half of the weight, so no more than log2(shots) copies live at one time, or 60 without shots.
+        A fork has at most half of the weight, so at most log2(shots) copies live at one time, or 60 without shots.
         """
         self.forks += 1
         if self.request.shots is None and self.forks >= MAX_BRANCHES:
@@ -315,9 +317,9 @@ class _Run:
         cursor.state = self.engine.load(with_factor(self.engine.vector(state), places, item.vector), precision)
 
     def _save(self, cursor: Cursor, save: Save) -> None:
-        """Reads what is asked; for all shots that pass, those included whose histories will leave this one later."""
+        """Reads the saved value once for all shots of this history, also for shots whose histories fork off later."""
         if cursor.forced:
-            return  # the history that this one left has read it for these shots too
+            return  # the history that this one left has read the value for these shots too
         self.check()
         state = self._allocated(cursor)
         if save.what in WHOLE_STATES:
@@ -332,7 +334,7 @@ class _Run:
             cursor.records += (record,)
 
     def _whole_state(self, cursor: Cursor, save: Save) -> Vector:
-        """The state in the order the save asks for: the engine's own buffer where nothing changes it any more."""
+        """The state in the order of the save's qubits: the engine's own buffer where no later item changes it."""
         state = cursor.in_place
         part = cursor.placement.save(save)
         if part is not None:
@@ -343,7 +345,11 @@ class _Run:
         return vector.copy() if cursor.at < len(self.code.items) else vector
 
     def _leading(self, vector: Vector, save: Save, count: int) -> Vector:
-        """The amplitudes where all but the lowest ``count`` qubits are 0, if that is all there is."""
+        """The amplitudes where all but the lowest ``count`` qubits are 0.
+
+        Raises:
+            LoweringError: another qubit is not |0>.
+        """
         if count == self.code.num_qubits:
             return vector
         part = vector[: 1 << count]

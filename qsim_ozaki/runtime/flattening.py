@@ -1,6 +1,6 @@
-"""A program's body as a flat list of segments, boundaries and jumps, with the measurements that can wait for the end.
+"""Flattens a program into segments, boundaries and jumps, and defers measurements to the end where it is legal.
 
-In: a `Program`. Out: `Executable`. It runs nothing and knows neither device nor state.
+In: a `Program`. Out: an `Executable`. It may not run anything or depend on a device or a state.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ from qsim_ozaki.runtime.bytecode import Assembler, CodeItem, Executable, Jump, S
 def flatten(program: Program) -> Executable:
     """Flattens ``program``.
 
-    A measurement waits for the end, so that all shots come from one state, if nothing later can tell: no later operator
-    mixes its qubit, no later reset or initialisation touches it, no condition reads its bit, no state is saved later.
-    Resets of qubits still |0> and resets after which the qubit is not used are dropped.
+    A measurement is deferred to the end, so that all shots come from one state, where that changes no result: no later
+    operator mixes its qubit, no later reset or initialisation touches it, no condition reads its bit, no state is saved
+    later. Resets of qubits still |0>, and resets after which the qubit is not used, are dropped.
 
     Raises:
         LoweringError: two saved states have one label.
@@ -59,7 +59,7 @@ def flatten(program: Program) -> Executable:
 
 
 def _plain_code(program: Program) -> Executable | None:
-    """The code of a program that is operators and then one measurement, as most are; None for any other."""
+    """The code of a program of operators and then one measurement, as most are; None for any other program."""
     if len(program.body) != 2:
         return None
     ops, measure = program.body
@@ -71,14 +71,14 @@ def _plain_code(program: Program) -> Executable | None:
 
 
 def check_saves(code: Executable, shots: int | None) -> None:
-    """Refuses a state that is saved after a collapse where more than one shot would each leave another state.
+    """Refuses a state that is saved after a collapse where the shots would leave different states.
 
     Args:
-        code: flattened.
-        shots: None stands for all that could be.
+        code: the flattened program.
+        shots: None stands for exact probabilities.
 
     Raises:
-        OptionError: with the label and the way out.
+        OptionError: such a state is saved; the message names its label and the way out.
     """
     collapsed = False
     for index, item in enumerate(code.items):
@@ -100,7 +100,7 @@ def check_saves(code: Executable, shots: int | None) -> None:
 
 
 def _pruned(body: Body) -> Iterator[Instruction]:
-    """``body`` without branches and switches that do nothing either way; a loop may wait for ever, so it stays."""
+    """``body`` without branches and switches whose arms are all empty; an empty loop may never end, so it stays."""
     for item in body:
         if isinstance(item, Branch):
             item = replace(item, then=tuple(_pruned(item.then)), otherwise=tuple(_pruned(item.otherwise)))
@@ -154,7 +154,7 @@ def _used_qubits(item: Instruction) -> set[int]:
 
 
 def _without_unseen(body: tuple[Instruction, ...]) -> tuple[Instruction, ...]:
-    """``body`` without the resets of qubits still |0>, and without resets and operators after which nothing is seen."""
+    """``body`` without resets of qubits still |0>, and without resets and operators that no later result depends on."""
     touched: set[int] = set()
     forward: list[Instruction] = []
     for item in body:
@@ -181,7 +181,7 @@ def _without_unseen(body: tuple[Instruction, ...]) -> tuple[Instruction, ...]:
 
 @dataclass(slots=True)
 class _Later:
-    """What happens after the current instruction, as a measurement that might wait sees it."""
+    """The effects of all instructions after the current one that may keep a measurement from being deferred."""
 
     changed: set[int] = field(default_factory=set)
     read: set[int] = field(default_factory=set)
@@ -198,30 +198,30 @@ class _Later:
 
 
 def _defer(body: tuple[Instruction, ...]) -> tuple[tuple[Instruction, ...], tuple[tuple[int, int], ...]]:
-    """``body`` without the measurements that can wait, and those as (qubit, bit)."""
+    """``body`` without the measurements that can be deferred, and these as pairs (qubit, bit)."""
     later = _Later()
-    kept: list[Instruction] = []
+    remaining: list[Instruction] = []
     reads: list[tuple[int, int]] = []
     for item in reversed(body):
         if not isinstance(item, Measure):
             later.add(item)
-            kept.append(item)
+            remaining.append(item)
             continue
-        now: list[tuple[int, int]] = []
+        not_deferred: list[tuple[int, int]] = []
         for qubit, bit in zip(reversed(item.qubits), reversed(item.clbits), strict=True):
             if later.saved or qubit in later.changed or bit in later.read or bit in later.maybe_written:
-                now.append((qubit, bit))
+                not_deferred.append((qubit, bit))
             elif bit not in later.written:
                 reads.append((qubit, bit))
             later.written.add(bit)
-        if now:
-            qubits, bits = zip(*reversed(now), strict=True)
-            kept.append(Measure(qubits, bits))
-    return tuple(reversed(kept)), tuple(reversed(reads))
+        if not_deferred:
+            qubits, bits = zip(*reversed(not_deferred), strict=True)
+            remaining.append(Measure(qubits, bits))
+    return tuple(reversed(remaining)), tuple(reversed(reads))
 
 
 def _fresh_initializations(items: tuple[CodeItem, ...], num_qubits: int) -> Iterator[int]:
-    """Indices of the initialisations that collapse nothing, whichever jumps were taken."""
+    """Indices of the initialisations that collapse nothing, whichever jumps are taken."""
     loops = [(item.target, index) for index, item in enumerate(items) if isinstance(item, Jump) and item.target < index]
     touched: set[int] = set()
     for index, item in enumerate(items):

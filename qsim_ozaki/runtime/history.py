@@ -1,6 +1,7 @@
-"""Histories: where one stands, where it ended, and all of them together as counts and memory.
+"""Histories: the position of a running one, the end of a finished one, and the totals of all of them.
 
-In: shots or probabilities, outcomes. Out: counts, memory, entries per shot. It touches no state.
+A history is one sequence of measurement outcomes. In: shots or probabilities, and outcomes. Out: counts, memory and
+entries per shot. It may not change a state.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ MEMORY_ORDER_KEY = 2**32 - 1  # the stream that shuffles shots; forks use smalle
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What one history saved for each of its shots: ``value`` under ``label``, while the bits read ``key``."""
+    """An entry that one history saved for each of its shots: ``value`` under ``label``, while the bits read ``key``."""
 
     label: str
     key: str
@@ -31,19 +32,19 @@ class Record:
 
 @dataclass(slots=True)
 class Cursor:
-    """One history: where it is, its state and its share of the shots.
+    """One running history: its position in the program, its state and its share of the shots.
 
     Attributes:
-        weight: shots, or the history's probability where probabilities are exact.
-        key: of its random stream: the program's index, then each fork that led here.
-        seed: of the whole job.
-        placement: where the program's qubits lie in the state.
-        state: None stands for |0...0>, not allocated yet.
-        at: next code item.
-        path: outcomes so far.
-        forced: outcomes still to come of a history that is run again from the start.
-        jumps: rounds of loops so far.
-        records: entries per shot so far.
+        weight: the number of shots, or the history's probability where probabilities are exact.
+        key: the key of its random stream: the program's index, then (depth, outcome) of every fork before it.
+        seed: the seed of the whole job.
+        placement: the places of the program's qubits in the state.
+        state: None stands for |0...0>, which is not allocated yet.
+        at: the index of the next code item.
+        path: the outcomes so far.
+        forced: the outcomes still to come of a history that is run again from the start.
+        jumps: the rounds of loops so far.
+        records: the entries per shot so far.
         abandoned: whether its outcomes are too rare to be followed.
     """
 
@@ -59,7 +60,7 @@ class Cursor:
     jumps: int = 0
     records: tuple[Record, ...] = ()
     abandoned: bool = False
-    random: np.random.Generator | None = None  # made when first needed: it takes as long as a step of a small state
+    random: np.random.Generator | None = None  # built at its first use: that takes as long as a step of a small state
 
     @property
     def position(self) -> Position:
@@ -67,7 +68,7 @@ class Cursor:
         return self.placement.position
 
     def allocated(self, engine: Engine, precision: str) -> State:
-        """The state, which something is about to touch: |0...0> where nothing has yet."""
+        """The state, for a caller that reads or changes it: |0...0> where no item has touched it yet."""
         if self.state is None:
             self.state = engine.allocate(len(self.position), precision)
         self.placement.touch()
@@ -75,7 +76,7 @@ class Cursor:
 
     @property
     def in_place(self) -> State:
-        """The state, which is allocated."""
+        """The state, which must be allocated."""
         assert self.state is not None
         return self.state
 
@@ -86,7 +87,7 @@ class Cursor:
         return self.random
 
     def fork(self, outcome: int, weight: float) -> Cursor:
-        """The history that leaves this one here with ``outcome``; it still has to be run from the start."""
+        """The history that leaves this one at this point with ``outcome``; it has to be run from the start."""
         key = (*self.key, len(self.path), outcome)
         memory = Memory(0, (None,) * len(self.memory.variables))
         return Cursor(
@@ -100,7 +101,7 @@ class Cursor:
         )
 
     def join(self, other: Cursor, state: State) -> None:
-        """Takes the place of ``other``, which it leaves, with a copy of its state: only the outcome is to come."""
+        """Goes on from the place of ``other``, which it left, with a copy of its state; only one outcome is forced."""
         self.state, self.placement, self.path = state, other.placement.copy(), other.path
         self.memory = replace(other.memory)
         self.at, self.jumps, self.forced = other.at - 1, other.jumps, self.forced[-1:]
@@ -121,9 +122,9 @@ class Leaves:
     """The ends of all histories.
 
     Attributes:
-        sampled: one per history.
-        exact: probability of each hexadecimal value.
-        neglected: probability of what was too rare to be followed.
+        sampled: one leaf per history.
+        exact: the probability of each hexadecimal value.
+        neglected: the probability of all outcomes that were too rare to be followed.
     """
 
     sampled: list[Leaf] = field(default_factory=list)
@@ -136,11 +137,11 @@ class Leaves:
             self.exact[label] = self.exact.get(label, 0.0) + weight
 
     def sort(self) -> None:
-        """Orders histories by key, which does not depend on how much memory there was."""
+        """Sorts histories by key, so that their order does not depend on the free memory."""
         self.sampled.sort(key=lambda leaf: leaf.key)
 
     def outcomes(self) -> list[Outcomes]:
-        """All blocks, history by history."""
+        """The blocks of outcomes of all histories, one history after the other."""
         return [part for leaf in self.sampled for part in leaf.outcomes]
 
     def order(self, seed: int, index: int) -> np.ndarray[Any, np.dtype[np.int64]] | None:

@@ -1,7 +1,7 @@
-"""Where the qubits of a state lie, what is planned next, and where they lie after it.
+"""Follows the places of a program's qubits in the state, and describes the next part to plan.
 
-In: segments, initialisations, saves. Out: parts to plan. The executor and the plan of a whole program follow a register
-by the same `Placement`. It plans and runs nothing.
+In: segments, initialisations and saves. Out: parts to plan. The executor and the plan of a whole program use the same
+`Placement`. It may not plan or run anything.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from qsim_ozaki.planner import PlanOptions
 from qsim_ozaki.runtime.bytecode import Segment
 from qsim_ozaki.runtime.vectors import unitary_with_first_column
 
-MAX_PREPARED_QUBITS = 5  # a 32 x 32 unitary is still one pass; wider vectors are written by the host
+MAX_PREPARED_QUBITS = 5  # a 32 x 32 unitary is still one pass; the host writes wider vectors
 Position: TypeAlias = tuple[int, ...]  # physical qubit of each program qubit
 
 
@@ -24,13 +24,13 @@ class Part:
     """Operators that are planned together.
 
     Attributes:
-        key: the same for the same part of a program.
-        title: as the plan of a whole program shows it.
+        key: identifies the part within its program.
+        title: the title in the plan of a whole program.
         ops: in order, on program qubits.
-        position: of the qubits before.
-        from_zero: whether the state is |0...0> before.
+        position: the physical qubit of each program qubit before the part.
+        from_zero: whether the state before the part is |0...0>.
         restore_order: whether the plan ends with program qubit q on physical qubit q.
-        after: where the qubits lie then, if the part names them in another order than the program; else None.
+        after: the position after the part where the part orders the qubits otherwise than the program; else None.
     """
 
     key: Hashable
@@ -41,17 +41,17 @@ class Part:
     restore_order: bool = False
     after: Position | None = None
 
-    def options(self, asked: PlanOptions) -> PlanOptions:
-        """The planner's options for this part, where ``asked`` are those of the whole program."""
-        return replace(asked, from_zero=self.from_zero, restore_order=self.restore_order)
+    def options(self, program_options: PlanOptions) -> PlanOptions:
+        """The planner's options for this part, from the options of the whole program."""
+        return replace(program_options, from_zero=self.from_zero, restore_order=self.restore_order)
 
 
 class Placement:
-    """Where the qubits of a register lie, and whether it still is |0...0>.
+    """The places of a register's qubits in the state, and whether the state is still |0...0>.
 
     Attributes:
-        position: physical qubit of each program qubit.
-        fresh: whether nothing has touched the state: it is |0...0>, and need not be allocated yet.
+        position: the physical qubit of each program qubit.
+        fresh: whether no item has touched the state: it is |0...0> and need not be allocated yet.
     """
 
     __slots__ = ("fresh", "position")
@@ -67,11 +67,11 @@ class Placement:
         return other
 
     def touch(self) -> None:
-        """The state is read, collapsed or written from here on."""
+        """Notes that the state is read, collapsed or written."""
         self.fresh = False
 
     def done(self, part: Part, final_position: Position) -> None:
-        """Goes on after ``part``, whose plan ended with the qubits at ``final_position``."""
+        """Moves on past ``part``, whose plan ended with the qubits at ``final_position``."""
         if part.after is not None:
             assert final_position == tuple(range(len(final_position))), "the planner did not restore the order"
         self.position = final_position if part.after is None else part.after
@@ -87,28 +87,28 @@ class Placement:
         return Part(("flip", qubits), "reset", ops, self.position)
 
     def begin_initialize(self, item: Initialize) -> bool:
-        """Prepares for ``item``; returns whether it writes all qubits: then nothing is left of the state."""
+        """Prepares for ``item``; returns whether it writes all qubits, so that it replaces the whole state."""
         whole = len(item.qubits) == len(self.position)
         if whole:
             self.position, self.fresh = tuple(range(len(self.position))), True
         return whole
 
     def initialize(self, item: Initialize, index: int) -> Part | None:
-        """The part that writes ``item``, a program's at ``index``, to qubits that are |0>; None: the host writes it."""
+        """The part that writes ``item``, code item ``index``, to qubits that are |0>; None: the host writes it."""
         if len(item.qubits) > MAX_PREPARED_QUBITS:
             return None
         op = Op(Kind.UNITARY, item.qubits, unitary_with_first_column(item.vector), name="initialize")
         return Part(("initialize", index), "initialize", [op], self.position, self.fresh)
 
     def load(self, item: Initialize) -> None:
-        """The host has written ``item`` to all qubits: they lie in its order, whatever it was before."""
+        """Notes that the host has written ``item`` to all qubits, which now lie in its order."""
         position = [0] * len(item.qubits)
         for index, qubit in enumerate(item.qubits):
             position[qubit] = index
         self.position, self.fresh = tuple(position), False
 
     def save(self, save: Save) -> Part | None:
-        """The part after which the qubits lie as ``save`` names them, the others behind; None where they do already."""
+        """The part that brings the qubits in the order of ``save``, the others after them; None where they lie so."""
         named = dict.fromkeys(qubit for qubit in save.qubits if qubit >= 0)
         order = (*named, *(qubit for qubit in range(len(self.position)) if qubit not in named))
         position = tuple(self.position[qubit] for qubit in order)

@@ -1,7 +1,7 @@
-"""The plan of a whole program: one `Plan` per segment and boundary that moves the state, and their totals.
+"""Plans a whole program: one `Plan` per segment and per boundary that moves the state, and their totals.
 
-In: `Executable`, a `Device`, `PlanOptions`. Out: a `ProgramPlan`, and sentences about options that are predicted to do
-better. Like the planner it launches nothing.
+In: an `Executable`, a `Device` and `PlanOptions`. Out: a `ProgramPlan`, and sentences about options that are predicted
+to be better. Like the planner, it may not launch anything.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from qsim_ozaki.runtime.bytecode import CodeItem, Executable, Segment
 from qsim_ozaki.runtime.placement import Part, Placement
 from qsim_ozaki.runtime.saved import WHOLE_STATES
 
-WORTH_SAYING = 1.3  # times faster: predictions are about as good as that
+MIN_SPEEDUP = 1.3  # of a suggestion: predictions are about as exact as that
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,12 +37,12 @@ class ProgramPlan:
     """The plans of a program's parts, in order; where it branches, every arm is planned.
 
     Attributes:
-        num_qubits: width of the state.
-        plans: one per part: a segment of operators, a vector that is written, an order that a saved state asks for.
-        titles: what each part is.
-        prediction: totals over the parts, each done once.
+        num_qubits: the width of the state.
+        plans: one per part: a segment of operators, a vector that is written, or the reordering for a saved state.
+        titles: one per part.
+        prediction: the totals over all parts, where every part runs once.
         memory_bytes: bytes of one state.
-        suggestions: other options that are predicted to do better.
+        suggestions: other options that are predicted to be better.
     """
 
     num_qubits: int
@@ -55,18 +55,18 @@ class ProgramPlan:
     @property
     def steps(self) -> tuple[Step, ...]:
         """The steps of every part, in order."""
-        return tuple(step for each in self.plans for step in each.steps)
+        return tuple(step for plan in self.plans for step in plan.steps)
 
     def explain(self) -> str:
-        """Each part's table; they have titles where there are several."""
-        parts = [each.explain() for each in self.plans]
+        """The table of every part, with titles where there are several parts."""
+        parts = [plan.explain() for plan in self.plans]
         if len(parts) > 1:
             parts = [f"{title}\n{text}" for title, text in zip(self.titles, parts, strict=True)]
         return "\n".join(["\n\n".join(parts), *(f"suggestion: {text}" for text in self.suggestions)])
 
     def _repr_html_(self) -> str:
-        """The same for notebooks."""
-        parts = [each._repr_html_() for each in self.plans]
+        """The tables of `explain` as HTML, for notebooks."""
+        parts = [plan._repr_html_() for plan in self.plans]
         if len(parts) > 1:
             parts = [f"<h4>{html.escape(title)}</h4>{text}" for title, text in zip(self.titles, parts, strict=True)]
         return "".join([*parts, *(f"<p>suggestion: {html.escape(text)}</p>" for text in self.suggestions)])
@@ -80,12 +80,12 @@ def plan_program(code: Executable, device: Device, options: PlanOptions) -> Prog
     if not planner.plans:
         planner.add(0, Segment(0, OpList()))
     plans = tuple(planner.plans)
-    prediction = total(each.prediction for each in plans)
+    prediction = total(plan.prediction for plan in plans)
     return ProgramPlan(code.num_qubits, plans, tuple(planner.titles), prediction, plans[0].memory_bytes)
 
 
 def plan_stack(code: Executable, device: Device, options: PlanOptions) -> ProgramPlan:
-    """The plan of ``code`` that is run as a stack."""
+    """The plan of ``code``, which runs as a stack."""
     ops, num_qubits = code.joined_ops(), code.num_qubits
     prediction, memory = predict_stack(len(ops), num_qubits, device), state_bytes(num_qubits, options.precision)
     qubits = tuple(range(num_qubits))
@@ -138,34 +138,34 @@ class _Planner:
             self.placement.touch()
 
 
-def suggestions(code: Executable, device: Device, options: PlanOptions, made: ProgramPlan) -> tuple[str, ...]:
-    """What to try, the most needed first; empty where nothing is predicted to be better.
+def suggestions(code: Executable, device: Device, options: PlanOptions, plan: ProgramPlan) -> tuple[str, ...]:
+    """Suggestions to the user, the most needed first; empty where no option is predicted to be better.
 
     Args:
-        code: of the circuit.
-        device: what ``made`` was planned for.
-        options: what was asked.
-        made: the plan under ``options``.
+        code: the circuit's code.
+        device: the device that ``plan`` is for.
+        options: the options of ``plan``.
+        plan: the plan of ``code``.
     """
-    if any(isinstance(step, Stack) for step in made.steps):
-        return ()  # done in the cache and in double precision, whatever the options
-    fits = made.memory_bytes <= device.memory_bytes
-    found = []
+    if any(isinstance(step, Stack) for step in plan.steps):
+        return ()  # a stack runs in the cache and in double precision, whatever the options
+    fits = plan.memory_bytes <= device.memory_bytes
+    texts = []
     if options.precision == "double":
         single = plan_program(code, device, replace(options, precision="single", accuracy=None))
         if not fits and single.memory_bytes <= device.memory_bytes:
-            found.append(f"precision='single' fits: {format_bytes(single.memory_bytes)}")
-        elif fits and made.prediction.seconds > WORTH_SAYING * single.prediction.seconds:
-            found.append(f"precision='single' is predicted to take {_times(single, made)}, with errors of about 1e-6")
-    if not fits and not found:
+            texts.append(f"precision='single' fits: {format_bytes(single.memory_bytes)}")
+        elif fits and plan.prediction.seconds > MIN_SPEEDUP * single.prediction.seconds:
+            texts.append(f"precision='single' is predicted to take {_times(single, plan)}, with errors of about 1e-6")
+    if not fits and not texts:
         most = max_qubits(device.memory_bytes, options.precision)
-        found.append(f"use at most {most} qubits: no option makes {code.num_qubits} fit")
+        texts.append(f"use at most {most} qubits: no option makes {code.num_qubits} fit")
     if options.arithmetic != "auto":
         auto = plan_program(code, device, replace(options, arithmetic="auto"))
-        if made.prediction.seconds > WORTH_SAYING * auto.prediction.seconds:
-            found.append(f"arithmetic='auto' is predicted to take {_times(auto, made)}")
-    return tuple(found)
+        if plan.prediction.seconds > MIN_SPEEDUP * auto.prediction.seconds:
+            texts.append(f"arithmetic='auto' is predicted to take {_times(auto, plan)}")
+    return tuple(texts)
 
 
-def _times(other: ProgramPlan, made: ProgramPlan) -> str:
-    return f"{format_seconds(other.prediction.seconds)} instead of {format_seconds(made.prediction.seconds)}"
+def _times(other: ProgramPlan, plan: ProgramPlan) -> str:
+    return f"{format_seconds(other.prediction.seconds)} instead of {format_seconds(plan.prediction.seconds)}"

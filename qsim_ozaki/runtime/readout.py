@@ -1,6 +1,6 @@
-"""The end of a history: the measurements that waited are sampled, or their probabilities taken.
+"""The end of a history: deferred measurements are sampled, or their exact probabilities are read.
 
-In: a history, its engine's state, what was asked. Out: a `Leaf`, or entries of exact probabilities.
+In: a history, its engine, a `Request`. Out: a `Leaf`, or entries of exact probabilities. It may not collapse a state.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from qsim_ozaki.runtime import sampling
 from qsim_ozaki.runtime.bytecode import Executable
 from qsim_ozaki.runtime.history import Cursor, Leaf, Leaves
 
-MAX_EXACT_QUBITS = 24  # measured at the end with exact probabilities: a table of 128 MiB
-MAX_EXACT_OUTCOMES = 1 << 20  # each is an entry of a dict, some 200 bytes
-NEGLIGIBLE = {"double": 2.0**-60, "single": 2.0**-36}  # probability of an outcome that is rounding or never seen
+MAX_EXACT_QUBITS = 24  # qubits measured at the end with exact probabilities: their table takes 128 MiB
+MAX_EXACT_OUTCOMES = 1 << 20  # every outcome is an entry of a dict, about 200 bytes
+NEGLIGIBLE = {"double": 2.0**-60, "single": 2.0**-36}  # less probable outcomes are rounding, or never seen
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """How one program is to run.
+    """How to run one program.
 
     Attributes:
         shots: at least 1, or None for exact probabilities.
-        memory: whether each shot's value is wanted, not only counts.
-        seed: of the whole job.
-        index: of this program in the job; with ``seed`` it fixes every random number.
-        device: what to plan for.
-        max_states: copies of the state, the first included, that may live at one time.
-        layout: classical bit shown at each bit of a value; a bit may be shown twice.
+        memory: whether to return the value of every shot, not only counts.
+        seed: the seed of the whole job.
+        index: the index of this program in the job; with ``seed`` it fixes every random number.
+        device: the device to plan for.
+        max_states: how many copies of the state, the first included, may live at one time.
+        layout: the classical bit shown at each bit of a value; a bit may be shown twice.
         plan_options: passed to the planner.
     """
 
@@ -49,12 +49,12 @@ class Request:
 
 
 def shown(request: Request, cursor: Cursor, qubit_of: dict[int, int]) -> tuple[int, list[tuple[int, int]]]:
-    """The value that the classical bits show, and (physical qubit, place in it) of those that are still to be read.
+    """The value that the classical bits show, and (physical qubit, place in the value) of the bits still to be read.
 
     Args:
-        request: says which bit is shown where.
+        request: its layout says which bit is shown at which place.
         cursor: the history.
-        qubit_of: program qubit that each bit still to be read will show.
+        qubit_of: the program qubit of every bit that is still to be read.
     """
     fixed, reads = 0, []
     for place, bit in enumerate(request.layout):

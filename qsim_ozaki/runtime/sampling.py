@@ -1,7 +1,7 @@
-"""All randomness: seeds, streams, and sampled basis states turned into counts and memory.
+"""All randomness: seeds and streams, and the conversion of sampled basis states into counts and memory.
 
-In: seeds, sampled basis states, which qubit each bit reads. Out: hexadecimal counts and memory as `Result` holds them.
-It touches no state and never the global random generators.
+In: seeds, sampled basis states, and the qubit that every bit reads. Out: hexadecimal counts and memory as Qiskit's
+`Result` holds them. It may not touch a state or the global random generators.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 import qsim_ozaki._native as _native
 from qsim_ozaki.errors import OptionError
 
-SHOTS_PER_BLOCK = 1 << 22  # 32 MiB of samples at a time, so that a billion shots need no more memory than this
-MAX_TABLE_BITS = 12  # a table of all values is 250 KiB
+SHOTS_PER_BLOCK = 1 << 22  # 32 MiB of samples at a time, also for a billion shots
+MAX_TABLE_BITS = 12  # a table of the strings of all values takes 250 KiB
 
 
 def check_seed(seed: object) -> int | None:
@@ -38,16 +38,16 @@ def check_seed(seed: object) -> int | None:
 
 
 def fresh_seed() -> int:
-    """63 bits from the operating system; results carry it, so that a run without a seed can be repeated."""
+    """63 random bits of the operating system; results carry the seed, so that a run without one can be repeated."""
     return secrets.randbits(63)
 
 
 def stream(seed: int, key: Sequence[int]) -> np.random.Generator:
-    """The generator of one circuit or history: a function of ``seed`` and ``key`` alone.
+    """The random generator of one circuit or history: a function of ``seed`` and ``key`` alone.
 
     Args:
         seed: the job's seed.
-        key: the circuit's index in the job, then the forks that led to this history.
+        key: the circuit's index in the job, then (depth, outcome) of every fork that led to this history.
 
     Source: NumPy, "Parallel random number generation", SeedSequence spawning.
     """
@@ -57,7 +57,7 @@ def stream(seed: int, key: Sequence[int]) -> np.random.Generator:
 def split_shots(
     generator: np.random.Generator, shots: int, probabilities: NDArray[np.float64]
 ) -> list[tuple[int, int]]:
-    """Draws how many of ``shots`` take each outcome; pairs (outcome, shots) with shots > 0, fewest shots first."""
+    """Draws how many of ``shots`` take each outcome; returns pairs (outcome, shots > 0), fewest shots first."""
     counts = generator.multinomial(shots, probabilities / probabilities.sum())
     taken = np.flatnonzero(counts)
     order = taken[np.argsort(counts[taken], kind="stable")]
@@ -67,12 +67,12 @@ def split_shots(
 def split_weight(
     weight: float, probabilities: NDArray[np.float64], least: float
 ) -> tuple[list[tuple[int, float]], float]:
-    """How much of ``weight`` takes each outcome, exactly: pairs (outcome, weight), least first; and what is neglected.
+    """The exact share of ``weight`` of each outcome: pairs (outcome, share), smallest first; and the neglected weight.
 
     Args:
-        weight: probability of the history so far.
-        probabilities: of the outcomes, given that history.
-        least: outcomes with less weight than this are neglected: they are rounding, or too rare to be seen.
+        weight: the probability of the history so far.
+        probabilities: the probabilities of the outcomes, given that history.
+        least: outcomes with a smaller share are neglected: they are rounding, or too rare to be seen.
     """
     weights = probabilities * (weight / probabilities.sum())
     taken, rest = np.flatnonzero(weights >= least), weights < least
@@ -83,12 +83,12 @@ def split_weight(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outcomes:
-    """Distinct outcomes of one history and how often, or in which order, they came.
+    """The distinct outcomes of one history, their counts and, with memory, their order.
 
     Attributes:
-        labels: hexadecimal values, distinct.
+        labels: distinct hexadecimal values.
         counts: int64 ``(len(labels),)``.
-        order: int64 ``(shots,)``, the label's index of each shot; None where no memory was asked for.
+        order: int64 ``(shots,)``, the label's index of each shot; None without memory.
     """
 
     labels: list[str]
@@ -98,13 +98,13 @@ class Outcomes:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Drawn:
-    """Outcomes of one small state's shots as numbers, written out only when somebody asks.
+    """The outcomes of one small state's shots as numbers; labels are written only when a caller reads them.
 
     Attributes:
-        keys: int64, distinct, ascending; bit j is what the j-th of the measured qubits read.
-        counts: int64, how often each came.
+        keys: int64, distinct, ascending; bit j is the outcome of the j-th measured qubit.
+        counts: int64, the number of shots per key.
         reads: pairs (bit of a key, bit of a value).
-        order: uint16 ``(shots,)``, the key of each shot; None where no memory was asked for.
+        order: uint16 ``(shots,)``, the key of each shot; None without memory.
     """
 
     keys: NDArray[np.int64]
@@ -113,26 +113,26 @@ class Drawn:
     order: NDArray[np.uint16] | None
 
     def hexadecimal(self) -> dict[str, int]:
-        """Counts by the values as `Result` holds them."""
+        """The counts by hexadecimal value, as Qiskit's `Result` holds them."""
         return dict(zip(_native.value_labels(self.keys, self.reads, []), self.counts.tolist(), strict=True))
 
     def integers(self) -> dict[int, int]:
-        """Counts by the values themselves."""
+        """The counts by integer value."""
         return {int(label, 16): count for label, count in self.hexadecimal().items()}
 
     def memory(self) -> list[str]:
-        """Every shot's value."""
+        """The hexadecimal value of every shot."""
         assert self.order is not None, "no memory was asked for"
         label = dict(zip(self.keys.tolist(), _native.value_labels(self.keys, self.reads, []), strict=True))
         return list(map(label.__getitem__, self.order.tolist()))
 
     def bits(self, width: int) -> NDArray[np.uint8]:
-        """Bit j of each shot's value in column j, ``(shots, width)``."""
+        """The bits of the shots' values, ``(shots, width)``; column j holds bit j."""
         assert self.order is not None, "no memory was asked for"
         return _bit_columns(self.reads, width)[self.order]
 
     def count_bits(self, counts: dict[str, int], sizes: tuple[int, ...]) -> None:
-        """Writes into ``counts`` how often each string of bits came: registers of ``sizes`` apart, the first last."""
+        """Writes the count of every bit string into ``counts``; blanks part registers of ``sizes``, first last."""
         width = len({bit for bit, _ in self.reads})
         if width > MAX_TABLE_BITS:
             counts.update(zip(_native.bit_labels(self.keys, self.reads, sizes), self.counts.tolist(), strict=True))
@@ -142,7 +142,7 @@ class Drawn:
 
 @lru_cache(maxsize=32)
 def _bit_columns(reads: tuple[tuple[int, int], ...], width: int) -> NDArray[np.uint8]:
-    """The value's bits of each key, ``(keys, width)``."""
+    """The bits of the value of every key, ``(keys, width)``."""
     keys = np.arange(1 << len({key_bit for key_bit, _ in reads}))
     table = np.zeros((keys.size, width), np.uint8)
     for key_bit, bit in reads:
@@ -152,29 +152,29 @@ def _bit_columns(reads: tuple[tuple[int, int], ...], width: int) -> NDArray[np.u
 
 @lru_cache(maxsize=32)
 def _bit_table(width: int, reads: tuple[tuple[int, int], ...], sizes: tuple[int, ...]) -> list[str]:
-    """The string of each key; the circuits of a job share few forms."""
+    """The bit string of every key; cached, because the circuits of a job share few forms."""
     strings: list[str] = _native.bit_labels(np.arange(1 << width), reads, sizes)
     return strings
 
 
 def seed_words(seed: int) -> list[int]:
-    """``seed`` in words of 32 bits, lowest first, at least one: as a stream in C++ takes it."""
+    """``seed`` in words of 32 bits, lowest first, at least one: the form that a stream in C++ takes."""
     return _words(seed, 32) or [0]
 
 
 def fixed_outcome(value: int, shots: int, memory: bool) -> Outcomes:
-    """``shots`` times the same ``value``."""
+    """The outcomes of ``shots`` shots that all give ``value``."""
     return Outcomes([hex(value)], np.array([shots]), np.zeros(shots, np.int64) if memory else None)
 
 
 def read_outcomes(samples: NDArray[np.int64], reads: Sequence[tuple[int, int]], base: int, memory: bool) -> Outcomes:
-    """Classical values of sampled basis states.
+    """The classical values of sampled basis states.
 
     Args:
         samples: basis states, ``(shots,)``.
         reads: pairs (qubit, bit): bit of the value = that bit of the basis state. A bit occurs once.
         base: the value's other bits, which no sample decides.
-        memory: whether the order of the shots is wanted.
+        memory: whether to return the order of the shots.
     """
     return Outcomes(*_native.read_outcomes(samples, reads, _words(base), memory))
 
@@ -182,7 +182,7 @@ def read_outcomes(samples: NDArray[np.int64], reads: Sequence[tuple[int, int]], 
 def exact_outcomes(
     probabilities: NDArray[np.float64], reads: Sequence[tuple[int, int]], base: int
 ) -> tuple[list[str], list[float]]:
-    """Classical values and their probabilities, those of 0 left out.
+    """The classical values with a probability above 0, and their probabilities.
 
     Args:
         probabilities: ``(2**k,)``.
@@ -194,25 +194,25 @@ def exact_outcomes(
 
 
 def total_counts(parts: Iterable[Outcomes]) -> dict[str, int]:
-    """The counts of all histories together."""
+    """The total counts of all histories."""
     total: dict[str, int] = {}
     for part in parts:
-        own = zip(part.labels, part.counts.tolist(), strict=True)
+        pairs = zip(part.labels, part.counts.tolist(), strict=True)
         if not total:  # the labels of one part are distinct
-            total = dict(own)
+            total = dict(pairs)
             continue
-        for label, count in own:
+        for label, count in pairs:
             total[label] = total.get(label, 0) + count
     return total
 
 
 def shot_order(histories: int, shots: int, generator: np.random.Generator) -> NDArray[np.int64] | None:
-    """The order of the shots of several histories: shuffled, for shots come in no order; None for a single history."""
+    """A random order of the shots of several histories, which are independent; None for a single history."""
     return generator.permutation(shots) if histories > 1 else None
 
 
 def total_memory(parts: Sequence[Outcomes], order: NDArray[np.int64] | None) -> list[str]:
-    """Every shot's value, in ``order``."""
+    """The value of every shot, in ``order``."""
     pieces = [np.array(part.labels, dtype=object)[part.order] for part in parts]
     memory = np.concatenate(pieces)
     shots: list[str] = (memory if order is None else memory[order]).tolist()

@@ -1,6 +1,6 @@
-"""Saved results: what is read off a state, and how the readings of several histories become one result.
+"""Saved results: reads values off a state, and combines the readings of several histories into one result.
 
-In: a `Save`, an engine and its state. Out: arrays, numbers, dicts. It changes no state and knows nothing of Qiskit.
+In: a `Save`, an engine and its state. Out: arrays, numbers and dicts. It may not change a state or import Qiskit.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from qsim_ozaki.runtime.history import Record
 from qsim_ozaki.runtime.vectors import Vector, reduced_density_matrix, with_idle_qubits
 
 ZERO = 1e-15  # entries of a dict below this are the rounding of a zero
-DOUBLE_BYTES = 16  # of a complex128
-SAME_STATE = {"double": 1e-12, "single": 1e-5}  # 1 minus the overlap of two states that are one but for rounding
+DOUBLE_BYTES = 16  # bytes of a complex128
+SAME_STATE = {"double": 1e-12, "single": 1e-5}  # at most 1 minus the overlap of equal states
 
 
 @dataclass(slots=True)
 class Result:
-    """What one label holds in the end.
+    """The final result under one label.
 
     Attributes:
-        what: a key of `SAVED_KINDS`.
-        data: the value, or a dict by hexadecimal classical value of it, or a list of it, or a dict of lists.
+        what: a key of `SAVED_KINDS`, or one of `WHOLE_STATES`.
+        data: one value, or a list with a value per shot; or a dict of these by hexadecimal classical value.
     """
 
     what: str
@@ -38,7 +38,7 @@ class Result:
 
 @dataclass(slots=True)
 class _Mean:
-    """A weighted mean; a single value stays as it is, bit for bit."""
+    """A weighted mean; the mean of a single value is that value, bit for bit."""
 
     value: Any = None
     weight: float = 0.0
@@ -64,7 +64,7 @@ class _Mean:
 
 @dataclass(slots=True)
 class Savings:
-    """The readings so far, over all histories."""
+    """The readings of all histories so far."""
 
     circuit: str
     precision: str
@@ -73,32 +73,32 @@ class Savings:
     saves: dict[str, Save] = field(default_factory=dict)
 
     def take(self, save: Save, key: str, value: Any, weight: float) -> Record | None:
-        """Takes the reading of a history with ``weight`` while the bits read ``key``; returns it if kept per shot.
+        """Adds a reading of ``weight`` while the bits read ``key``; returns the record of a per-shot save.
 
         Raises:
-            OptionError: two states want the same place.
+            OptionError: two different states have one label and one classical value.
         """
         self.saves[save.label] = save
         key = key if save.conditional else ""
         if save.form == "list":
             return Record(save.label, key, value)
         if save.form == "single":
-            here = self.singles.setdefault(save.label, {})
-            if save.conditional and key in here and _distance(here[key], value) > SAME_STATE[self.precision]:
+            states = self.singles.setdefault(save.label, {})
+            if save.conditional and key in states and _distance(states[key], value) > SAME_STATE[self.precision]:
                 raise OptionError(
                     f"circuit {self.circuit!r}: several states are saved as {save.label!r} for one classical value "
                     f"{key}. Save with pershot=True, or measure all that tells them apart."
                 )
-            here.setdefault(key, value)
+            states.setdefault(key, value)
         else:
             self.means.setdefault(save.label, {}).setdefault(key, _Mean()).add(value, weight)
         return None
 
     def results(self, per_shot: Callable[[str], list[Record]]) -> dict[str, Result]:
-        """Every label's result.
+        """The result of every label.
 
         Args:
-            per_shot: the entry of each shot under a label.
+            per_shot: returns the entry of every shot under a label.
         """
         return {label: Result(save.what, self._data(save, per_shot)) for label, save in self.saves.items()}
 
@@ -117,28 +117,28 @@ class Savings:
 
 
 def _distance(first: Any, second: Any) -> float:
-    """1 minus the overlap of two readings, times their norms: 0 where they are one but for a global phase."""
+    """The product of the norms of two readings minus their overlap: 0 where they differ by a global phase alone."""
     if isinstance(first, dict):
         keys = sorted({**first, **second})
-        first, second = (np.array([each.get(key, 0) for key in keys]) for each in (first, second))
+        first, second = (np.array([reading.get(key, 0) for key in keys]) for reading in (first, second))
     lengths = float(np.linalg.norm(first) * np.linalg.norm(second))
     return float(abs(abs(np.vdot(first, second)) - lengths))
 
 
 def read(save: Save, engine: Engine, state: State, places: Sequence[int]) -> Any:
-    """What ``save`` asks of ``state``, for all but whole states.
+    """The value that ``save`` reads off ``state``; whole states are read by the executor.
 
     Args:
-        save: what is asked.
+        save: the kind of value, its qubits and details.
         engine: owns ``state``.
         state: any.
-        places: physical qubit of each of the save's qubits, -1 for an idle one.
+        places: the physical qubit of each of the save's qubits, -1 for an idle one.
     """
     return SAVED_KINDS[save.what](save, engine, state, places)
 
 
 def saved_bytes(save: Save, num_qubits: int, precision: str) -> int:
-    """Bytes of one reading of ``save``, and of the vectors it needs meanwhile."""
+    """Bytes of one reading of ``save``, with the vectors that the reading needs meanwhile."""
     amp = amplitude_bytes(precision)
     if save.what == "density_matrix":
         return DOUBLE_BYTES << 2 * len(save.qubits)
@@ -154,7 +154,7 @@ def saved_bytes(save: Save, num_qubits: int, precision: str) -> int:
 
 
 def as_dict(values: NDArray[Any]) -> dict[int, Any]:
-    """Index to value, zeros left out."""
+    """The values by index, without zeros."""
     return {index: values[index].item() for index in np.flatnonzero(np.abs(values) > ZERO).tolist()}
 
 
@@ -170,10 +170,10 @@ def _probabilities_dict(save: Save, engine: Engine, state: State, places: Sequen
 
 def _amplitudes(save: Save, engine: Engine, state: State, places: Sequence[int]) -> Vector:
     ones = [[place for bit, place in enumerate(places) if index >> bit & 1] for index in save.details]
-    found = engine.amplitudes(
-        state, np.array([sum(1 << place for place in each if place >= 0) for each in ones], np.int64)
-    )
-    return np.where([-1 in each for each in ones], found.dtype.type(0), found)
+    indices = [sum(1 << place for place in row if place >= 0) for row in ones]
+    amps = engine.amplitudes(state, np.array(indices, np.int64))
+    idle_is_one = [-1 in row for row in ones]
+    return np.where(idle_is_one, amps.dtype.type(0), amps)
 
 
 def _amplitudes_squared(save: Save, engine: Engine, state: State, places: Sequence[int]) -> NDArray[np.float64]:
@@ -190,7 +190,7 @@ def _expectation(save: Save, engine: Engine, state: State, places: Sequence[int]
 
 
 def _pauli_values(save: Save, engine: Engine, state: State, places: Sequence[int]) -> NDArray[np.float64]:
-    """Of the strings ``save.details``, masks (x, z) over the save's qubits, none of them idle."""
+    """The values of the strings ``save.details``: masks (x, z) over the save's qubits, none of which is idle."""
 
     def moved(masks: Iterable[int]) -> NDArray[np.uint64]:
         return np.array([sum(1 << p for bit, p in enumerate(places) if mask >> bit & 1) for mask in masks], np.uint64)
@@ -204,7 +204,7 @@ def _variance(save: Save, engine: Engine, state: State, places: Sequence[int]) -
     return np.array(mean_and_variance(engine.vector(state), save.details, places, engine.threads))
 
 
-# what a `Save` can ask for; whole states are read by the executor, which brings their qubits in order
+# The readers by kind of save; the executor reads whole states, because it first brings their qubits in order.
 SAVED_KINDS: dict[str, Callable[[Save, Engine, State, Sequence[int]], Any]] = {
     "probabilities": _probabilities,
     "probabilities_dict": _probabilities_dict,

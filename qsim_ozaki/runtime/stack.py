@@ -1,7 +1,7 @@
-"""Stacks: small states run many at a time, each with its own numbers.
+"""Stacks: batches of small states, which all run one program with different numbers.
 
-In: an `Executable`, the data of its slots, one row per state. Out: states ``(rows, 2**num_qubits)``, outcomes of shots.
-It knows nothing of Qiskit.
+In: an `Executable` and the data of its slots, one row per state. Out: states ``(rows, 2**num_qubits)``, or the outcomes
+of shots. It may not import Qiskit.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from qsim_ozaki.ir import OpList, Save
 from qsim_ozaki.runtime.bytecode import Executable, Segment
 from qsim_ozaki.runtime.sampling import Drawn, seed_words
 
-MAX_STACK_QUBITS: int = _native.STACK_TILE  # one state stays in a second-level cache
+MAX_STACK_QUBITS: int = _native.STACK_TILE  # a state of so many qubits stays in a second-level cache
 MAX_MATRIX_TARGETS = 5  # wider matrices are faster as steps of the engine
-MAX_UNPLANNED_UPDATES = 1 << 30  # half a second, in which the job cannot be cancelled
+MAX_UNPLANNED_UPDATES = 1 << 30  # half a second, during which the job cannot be cancelled
 PLAIN_SAVE = ("statevector", "single", False)
-STACK_NUMBERS = 1 << 19  # 8 MiB of amplitudes, or 4 MiB of random numbers, at a time
+STACK_NUMBERS = 1 << 19  # held at one time: 8 MiB of amplitudes, or 4 MiB of random numbers
 
 States = NDArray[np.complex128]  # (rows, 2**num_qubits)
 Reads: TypeAlias = tuple[tuple[int, int], ...]
 
 
 def is_stackable(code: Executable) -> bool:
-    """Whether ``code`` is operators on few qubits, then measurements or the final state: no collapse, no branch."""
+    """Whether ``code`` is operators on few qubits, then measurements or the final state, without collapse or branch."""
     *before, last = code.items or (Segment(0, OpList()),)
     plain = isinstance(last, Save) and (last.what, last.form, last.conditional) == PLAIN_SAVE
     ends = isinstance(last, Segment) or plain
@@ -42,29 +42,29 @@ def is_stackable(code: Executable) -> bool:
 
 
 def is_unplanned(code: Executable) -> bool:
-    """Whether ``code`` without slots is run as a stack: it can be, and ends in measurements; a plan would cost more."""
+    """Whether ``code`` without slots runs as a stack without a plan: stackable, short, measured at the end."""
     return bool(code.reads) and updates(code) <= MAX_UNPLANNED_UPDATES and is_stackable(code)
 
 
 def updates(code: Executable) -> int:
-    """Amplitudes times operators of stackable ``code``."""
+    """The number of amplitude updates of stackable ``code``: operators times amplitudes."""
     return code.num_ops << code.num_qubits
 
 
-def num_threads(asked: int) -> int:
-    """Threads for stacks where ``asked`` is the option, 0 for all cores this process may use."""
-    return asked or available_threads()
+def num_threads(option: int) -> int:
+    """The number of threads for stacks: the value of the option, where 0 stands for all cores this process may use."""
+    return option or available_threads()
 
 
 def stack_program(
     num_qubits: int, lists: Iterable[OpList | _native.OpList], tile: Sequence[int] | None = None
 ) -> _native.StackProgram:
-    """A program of the extension.
+    """A stack program of the extension.
 
     Args:
-        num_qubits: of each state.
+        num_qubits: the width of every state.
         lists: operators and slots in order.
-        tile: qubits of a tile, ascending; all where not given.
+        tile: the qubits of a tile, ascending; None stands for all qubits.
     """
     program = _native.StackProgram(num_qubits, list(range(num_qubits) if tile is None else tile))
     for ops in lists:
@@ -74,14 +74,14 @@ def stack_program(
 
 
 def run_stack(program: _native.StackProgram, num_qubits: int, rows: NDArray[np.complex128], threads: int) -> States:
-    """The final states, one for each row of numbers."""
+    """The final states, one per row of numbers."""
     states = np.empty((len(rows), 1 << num_qubits), complex)
     program.run(np.ascontiguousarray(rows), states, threads)
     return states
 
 
 def pieces(num_rows: int, num_qubits: int) -> Iterator[slice]:
-    """Rows that are run together: few enough that their states are small."""
+    """Slices of rows that run together: few enough that their states stay within `STACK_NUMBERS`."""
     most = max(1, STACK_NUMBERS >> num_qubits)
     for start in range(0, num_rows, most):
         yield slice(start, min(num_rows, start + most))
@@ -92,10 +92,10 @@ class StackRows:
     """Rows of one program whose states are measured.
 
     Attributes:
-        program: of the extension; None where the states are there already.
-        numbers: of its slots, ``(rows, width)``; or the states, ``(rows, 2**num_qubits)``.
-        reads: (qubit, bit of the value that is shown).
-        first: the job's index of the first row, the key of its stream.
+        program: the program of the extension; None where ``numbers`` are the states themselves.
+        numbers: the data of the program's slots, ``(rows, width)``; or the states, ``(rows, 2**num_qubits)``.
+        reads: pairs (qubit, bit of the value that is shown).
+        first: the job's index of the first row, the key of its random stream.
     """
 
     program: _native.StackProgram | None
@@ -105,9 +105,9 @@ class StackRows:
 
 
 def sample_stacks(stacks: Sequence[StackRows], seed: int, shots: int, memory: bool, threads: int) -> list[Drawn]:
-    """The outcomes of every row, ``shots`` each; a row depends on its numbers, the seed and its index alone.
+    """The outcomes of ``shots`` shots of every row; a row depends on its numbers, the seed and its index alone.
 
-    A shot gives the first basis state whose cumulative probability exceeds the next number of the row's stream.
+    A shot is the first basis state whose cumulative probability exceeds the next number of the row's stream.
     """
     native, forms = [], []
     for stack in stacks:
@@ -117,9 +117,9 @@ def sample_stacks(stacks: Sequence[StackRows], seed: int, shots: int, memory: bo
     ends, keys, counts, order = _native.sample_stacks(native, seed_words(seed), shots, memory, threads)
     orders = order.reshape(len(forms), shots) if memory else [None] * len(forms)
     begin, drawn = 0, []
-    for end, reads, own in zip(ends, forms, orders, strict=True):
-        # copies, so that who keeps one row does not keep them all
-        order_copy = None if own is None else own.copy()
+    for end, reads, row_order in zip(ends, forms, orders, strict=True):
+        # copies, so that a caller who keeps one row does not keep the memory of all rows
+        order_copy = None if row_order is None else row_order.copy()
         drawn.append(Drawn(keys[begin:end].copy(), counts[begin:end].copy(), reads, order_copy))
         begin = end
     return drawn
@@ -127,6 +127,6 @@ def sample_stacks(stacks: Sequence[StackRows], seed: int, shots: int, memory: bo
 
 @lru_cache(maxsize=32)
 def _keys(reads: Reads) -> tuple[list[int], Reads]:
-    """The measured qubits ascending, whose values make a key, and (bit of a key, bit of a value)."""
+    """The measured qubits, ascending, whose values form a key; and pairs (bit of the key, bit of the value)."""
     qubits = sorted({qubit for qubit, _ in reads})
     return qubits, tuple([(qubits.index(qubit), bit) for qubit, bit in reads])

@@ -1,6 +1,6 @@
-"""Vectors on the host: a prepared factor, qubits that stay idle.
+"""Vectors on the host: products with a prepared factor, idle qubits, density matrices and reordering.
 
-In: amplitudes as NumPy arrays. Out: new arrays. It knows no engine, no plan and no circuit.
+In: amplitudes as NumPy arrays. Out: new arrays. It may not depend on an engine, a plan or a circuit.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ Vector: TypeAlias = NDArray[np.complexfloating[Any, Any]]
 def unitary_with_first_column(vector: NDArray[np.complex128]) -> NDArray[np.complex128]:
     """A unitary that takes |0...0> to ``vector``: minus a Householder reflection, times the first amplitude's phase.
 
-    With v = vector / phase, so that v[0] >= 0, and w = e0 + v: (2 w w^H / |w|^2 - 1) e0 = v. As |w|^2 >= 2, nothing
-    cancels.
+    With v = vector / phase, so that v[0] >= 0, and w = e0 + v: (2 w w^H / |w|^2 - 1) e0 = v. No digits cancel, because
+    |w|^2 >= 2.
     """
     phase = vector[0] / abs(vector[0]) if vector[0] != 0 else 1.0
     w = vector / phase
@@ -53,7 +53,7 @@ def with_idle_qubits(vector: Vector, qubits: Sequence[int]) -> Vector:
 
 
 def reduced_density_matrix(vector: Vector, places: Sequence[int]) -> NDArray[np.complex128]:
-    """The density matrix of some qubits: bit j of an index is qubit ``places[j]``, |0> where that is -1."""
+    """The density matrix of some qubits: bit j of an index is qubit ``places[j]``, or an idle |0> where that is -1."""
     num_qubits = vector.size.bit_length() - 1
     real = [place for place in places if place >= 0]
     axes = [num_qubits - 1 - place for place in reversed(real)]
@@ -63,11 +63,11 @@ def reduced_density_matrix(vector: Vector, places: Sequence[int]) -> NDArray[np.
     if len(real) == len(places):
         return density
     full = np.zeros((1 << len(places),) * 2, complex)
-    kept = np.array([0])
+    rows = np.array([0])  # of the full matrix, that hold the density of the real qubits
     for bit, place in enumerate(places):
         if place >= 0:
-            kept = np.concatenate([kept, kept | 1 << bit])
-    full[np.ix_(kept, kept)] = density
+            rows = np.concatenate([rows, rows | 1 << bit])
+    full[np.ix_(rows, rows)] = density
     return full
 
 
@@ -75,7 +75,7 @@ def reordered(vector: Vector, qubits: Sequence[int]) -> Vector:
     """``vector`` with bit ``qubits[j]`` of its index as bit j of the new one, -1 for a bit that is always 0."""
     active = [qubit for qubit in qubits if qubit >= 0]
     num_qubits = vector.size.bit_length() - 1
-    rest = [qubit for qubit in range(num_qubits) if qubit not in set(active)]  # all |0>: the lowest of a new order
+    rest = [qubit for qubit in range(num_qubits) if qubit not in set(active)]  # all |0>
     axes = [num_qubits - 1 - qubit for qubit in reversed(active + rest)]
     moved = vector.reshape((2,) * num_qubits).transpose(axes).reshape(-1)[: 1 << len(active)]
     return with_idle_qubits(moved, qubits) if -1 in qubits else np.ascontiguousarray(moved)
