@@ -1,7 +1,7 @@
-"""Sweeps: circuits from files and rows of parameters, each result written as it comes, resumed after a break.
+"""Runs sweeps: circuits at rows of parameters; results are written one by one, and a broken sweep can be resumed.
 
-In: circuits, a grid, a file to write. Out: JSON lines, one per row, in the file; Parquet at the end where asked. It
-draws nothing on a terminal.
+In: circuits, a grid and the path of a file. Out: one JSON line per row in the file, or a Parquet file at the end. It
+may not write to the terminal.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ PARENT_POLL_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sweep:
-    """What is to run.
+    """Circuits and the rows of parameters at which they run.
 
     Attributes:
-        circuits: measured, with free parameters.
-        rows: per circuit its rows as mappings, None for a circuit without parameters.
+        circuits: circuits that measure and may have free parameters.
+        rows: for each circuit a mapping from names to lists of values; None for a circuit without parameters.
     """
 
     circuits: tuple[QuantumCircuit, ...]
@@ -56,44 +56,44 @@ class _SweepKey:
 
 
 def make_sweep(circuits: Sequence[QuantumCircuit], rows: Sequence[dict[str, float]]) -> Sweep:
-    """Every circuit at every row; a circuit takes the parameters it has.
+    """Makes the sweep of every circuit at every row; a circuit takes the values of its own parameters.
 
     Args:
-        circuits: with the same parameters, or with none.
-        rows: name to value each.
+        circuits: circuits with the same parameters, or with none.
+        rows: mappings from names to values.
 
     Raises:
-        QsimError: a name is no circuit's parameter, or a circuit has parameters and there are no rows.
+        QsimError: no circuit has a parameter of some name, or a circuit has parameters and there are no rows.
     """
-    names = {parameter.name for circuit in circuits for parameter in circuit.parameters}
+    known = {parameter.name for circuit in circuits for parameter in circuit.parameters}
     for row in rows:
-        if unknown := row.keys() - names:
+        if unknown := row.keys() - known:
             raise QsimError(
-                f"no circuit has a parameter {min(unknown)!r}. They have: {', '.join(sorted(names)) or 'none'}."
+                f"no circuit has a parameter {min(unknown)!r}. They have: {', '.join(sorted(known)) or 'none'}."
             )
     binds: list[Any] = []
     for circuit in circuits:
-        own = [parameter.name for parameter in circuit.parameters]
-        if own and not rows:
+        names = [parameter.name for parameter in circuit.parameters]
+        if names and not rows:
             raise QsimError(
-                f"circuit {circuit.name!r} has parameters {', '.join(own)}. Give --grid {own[0]}=0:3.14:11, or a file "
-                f"of rows with --parameters."
+                f"circuit {circuit.name!r} has parameters {', '.join(names)}. Give --grid {names[0]}=0:3.14:11, or a "
+                f"file of rows with --parameters."
             )
-        for row in rows if own else ():
-            if missing := [name for name in own if name not in row]:
+        for row in rows if names else ():
+            if missing := [name for name in names if name not in row]:
                 raise QsimError(f"circuit {circuit.name!r}: a row has no value for {', '.join(missing)}.")
-        binds.append({name: [row[name] for row in rows] for name in own} if own else None)
+        binds.append({name: [row[name] for row in rows] for name in names} if names else None)
     return Sweep(tuple(circuits), tuple(binds))
 
 
 def grid_rows(axes: Sequence[str]) -> list[dict[str, float]]:
-    """The points of a grid, the last axis fastest.
+    """Returns the points of a grid; the last axis changes fastest.
 
     Args:
-        axes: ``name=first:last:count`` or ``name=value,value,...`` each.
+        axes: the axes, written ``name=first:last:count`` or ``name=value,value,...``.
 
     Raises:
-        QsimError: an axis is neither.
+        QsimError: an axis is written in another way.
     """
     columns: dict[str, list[float]] = {}
     for axis in axes:
@@ -112,10 +112,10 @@ def grid_rows(axes: Sequence[str]) -> list[dict[str, float]]:
 
 
 def read_rows(path: Path) -> list[dict[str, float]]:
-    """Rows of a CSV file with a header of names, or of a JSON file with a list of objects.
+    """Reads the rows of a CSV file with a header of names, or of a JSON file with a list of objects.
 
     Raises:
-        QsimError: it cannot be read as either.
+        QsimError: the file cannot be read as either.
     """
     try:
         text = path.read_text(encoding="utf-8")
@@ -132,18 +132,18 @@ def run_sweep(
     processes: int = 0,
     progress: Callable[[int, int], None] | None = None,
 ) -> int:
-    """Runs the rows that ``path`` does not hold yet and appends each; returns how many there were to run.
+    """Runs the rows that are not in the file yet and appends each result; returns the number of rows that it ran.
 
     Args:
-        sweep: what is to run.
-        path: JSON lines; with the ending ``.parquet`` the lines are in a file beside it until all are done, and the
-            file, once there, is the whole sweep.
-        backend: its options are used; without a seed the rows' own is kept.
-        processes: workers, 0 for none.
-        progress: called with rows done and all rows.
+        sweep: the circuits and rows to run.
+        path: file of JSON lines. If its name ends in ``.parquet``, the lines are in a file beside it until all rows are
+            done; the Parquet file, once it exists, has the whole sweep.
+        backend: runs the circuits, with its options; if it has no seed, the seed of the rows in the file is used.
+        processes: number of worker processes, 0 for none.
+        progress: called with the number of finished rows and the number of all rows.
 
     Raises:
-        QsimError: the file holds another sweep, is no such file, or another process writes it.
+        QsimError: the file holds another sweep, is no file of a sweep, or another process writes it.
     """
     options = backend.merged_options({})
     digest = _digest(sweep, options)
@@ -151,7 +151,7 @@ def run_sweep(
     if parquet is not None:
         _require_pyarrow()
         path = path.with_name(f"{path.name}.jsonl")
-        if parquet.exists():  # it is written when all rows are there
+        if parquet.exists():  # it is written only after the last row
             _check_parquet(parquet, digest, options["seed_simulator"])
             path.unlink(missing_ok=True)
             return 0
@@ -187,13 +187,13 @@ def _results(
 
 
 def _pool(processes: int) -> Executor:
-    """Workers that end with this process, even if it is killed."""
+    """Makes a pool of processes that end when this process ends, even if it is killed."""
     context = multiprocessing.get_context("spawn")
     return ProcessPoolExecutor(processes, context, initializer=end_with_parent, initargs=(os.getpid(),))
 
 
 def end_with_parent(parent: int) -> None:
-    """Ends this worker soon after process ``parent`` has gone."""
+    """Ends this worker process soon after process ``parent`` has ended."""
 
     def watch() -> None:
         while os.getppid() == parent:
@@ -204,13 +204,13 @@ def end_with_parent(parent: int) -> None:
 
 
 def _missing(unit: Unit, done: set[int]) -> Iterator[Unit]:
-    """The parts of ``unit`` whose rows are not in ``done``."""
+    """Yields the parts of ``unit`` whose rows are not in ``done``."""
     start = None
     for row in range(unit.num_rows + 1):
-        wanted = row < unit.num_rows and unit.first + row not in done
-        if wanted and start is None:
+        is_missing = row < unit.num_rows and unit.first + row not in done
+        if is_missing and start is None:
             start = row
-        elif not wanted and start is not None:
+        elif not is_missing and start is not None:
             yield unit.part(slice(start, row))
             start = None
 
@@ -230,7 +230,7 @@ def _line(index: int, result: ExperimentResult, digest: str) -> bytes:
 
 
 def _digest(sweep: Sweep, options: dict[str, Any]) -> str:
-    """What distinguishes one sweep from another: circuits, rows, shots, precision."""
+    """Returns a digest of the circuits, rows, shots and precision: it tells one sweep from another."""
     buffer = io.BytesIO()
     for circuit, rows in zip(sweep.circuits, sweep.rows, strict=True):
         qpy.dump(circuit, buffer)
@@ -247,7 +247,7 @@ def _lock(file: BinaryIO, path: Path) -> None:
 
 
 def _read_done(file: BinaryIO, path: Path, digest: str, seed: int | None) -> tuple[set[int], int]:
-    """The rows that ``file`` holds and the sweep's seed; half a line at the end, of a break, is cut off."""
+    """Returns the indices of the rows in ``file`` and the sweep's seed; cuts off an unfinished last line."""
     file.seek(0)
     content = file.read()
     whole = content.rfind(b"\n") + 1
@@ -257,26 +257,26 @@ def _read_done(file: BinaryIO, path: Path, digest: str, seed: int | None) -> tup
     for number, line in enumerate(content[:whole].splitlines(), 1):
         try:
             record = json.loads(line)
-            index, of, own = int(record["index"]), record["sweep"], int(record["seed"])
+            index, row_digest, row_seed = int(record["index"]), record["sweep"], int(record["seed"])
         except (ValueError, KeyError, TypeError) as error:
             raise QsimError(f"{path}, line {number}: not a row of a sweep. Give another --output.") from error
-        _check_same(path, _SweepKey(of, own), _SweepKey(digest, seed))
-        seed = own
+        _check_same(path, _SweepKey(row_digest, row_seed), _SweepKey(digest, seed))
+        seed = row_seed
         done.add(index)
     return done, fresh_seed() if seed is None else seed
 
 
-def _check_same(path: Path, stored: _SweepKey, wanted: _SweepKey) -> None:
-    """Refuses rows of another sweep or seed than is wanted; a wanted seed of None is any."""
-    same_sweep = stored.digest == wanted.digest
-    if same_sweep and wanted.seed in (None, stored.seed):
+def _check_same(path: Path, stored: _SweepKey, current: _SweepKey) -> None:
+    """Refuses stored rows of another sweep or seed than the current one; a current seed of None allows any seed."""
+    same_sweep = stored.digest == current.digest
+    if same_sweep and current.seed in (None, stored.seed):
         return
     other = f"with seed {stored.seed}" if same_sweep else "of other circuits, parameters, shots or precision"
     raise QsimError(f"{path} holds rows {other}. Give another --output, or remove it.")
 
 
 def _check_parquet(path: Path, digest: str, seed: int | None) -> None:
-    """Refuses a file that is not the finished one of this sweep."""
+    """Refuses a Parquet file that does not hold this sweep."""
     import pyarrow
     import pyarrow.parquet
 
@@ -298,7 +298,7 @@ def _require_pyarrow() -> None:
 
 
 def _write_parquet(lines: Path, path: Path) -> None:
-    """All rows as one Parquet file, by index; counts and parameters as maps."""
+    """Writes all rows to a Parquet file in the order of their indices; counts and parameters become maps."""
     import pyarrow
     import pyarrow.parquet
 

@@ -1,4 +1,4 @@
-"""Qiskit's face: the backend, its options, jobs and results, and the primitives."""
+"""The interface to Qiskit: the backend, its options, jobs and results, and the primitives."""
 
 from qsim_ozaki.provider.backend import OzakiBackend
 from qsim_ozaki.provider.jsonable import to_jsonable

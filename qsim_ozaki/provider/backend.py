@@ -1,6 +1,6 @@
-"""Qiskit's face: a `BackendV2` that runs circuits as jobs.
+"""The backend: a Qiskit `BackendV2` that runs circuits as jobs.
 
-In: Qiskit circuits and options. Out: jobs, plans, estimates. It chooses no step and touches no state.
+In: Qiskit circuits and options. Out: jobs, plans and estimates. It may not choose a step or touch a state.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from qsim_ozaki.runtime import ProgramPlan, fresh_seed, plan_program, plan_stack
 
 __all__ = ["Estimate", "OzakiBackend"]
 
-SHORT_JOB_UPDATES = 1 << 21  # less than a millisecond; a thread costs a tenth of one (EPYC, 2026-11)
+SHORT_JOB_UPDATES = 1 << 21  # these take less than a millisecond; starting a thread takes 0.1 ms (EPYC, 2026-11)
 SHORT_JOB_SHOTS = 1 << 13
 
 RUN_ARGUMENTS = ("parameter_binds", "executor", "progress", "timeout")
@@ -43,15 +43,15 @@ RUN_ARGUMENTS = ("parameter_binds", "executor", "progress", "timeout")
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What a circuit will need.
+    """The memory and time that a circuit will need.
 
     Attributes:
-        active_qubits: qubits that some instruction touches; the others cost nothing.
-        needed_bytes: the state and what is saved beside it.
-        available_bytes: what the engine may use now.
-        fits: whether it runs.
-        max_qubits: active qubits of the widest state that fits, in the precision asked for.
-        predicted_seconds: of all segments, each done once; sampling not included.
+        active_qubits: number of qubits that some instruction acts on; the others cost nothing.
+        needed_bytes: memory for the state and for the saved results beside it.
+        available_bytes: memory that the engine may use now.
+        fits: whether the circuit can run.
+        max_qubits: number of active qubits of the widest state that fits, in the precision of the options.
+        predicted_seconds: time to run every segment once, without sampling.
     """
 
     active_qubits: int
@@ -74,16 +74,16 @@ class OzakiBackend(BackendV2):  # type: ignore[misc]
             * ``engine``: ``"auto"`` or an engine's name.
             * ``precision``: ``"double"`` or ``"single"``.
             * ``arithmetic``: of matrices: ``"auto"``, ``"native"``, or ``"emulated"`` (INT8 products, 3 qubits up).
-            * ``accuracy``: proved error bound of an emulated matrix, over a column's norm; None for parity with
-              ``precision``.
+            * ``accuracy``: proved error bound of an emulated matrix, relative to a column's norm; None for the accuracy
+              of ``precision``.
             * ``shots``: at least 1, or None: counts are then exact probabilities, of dynamic circuits too.
-            * ``seed_simulator``: an integer of at least 0, None for a fresh one, which the result then tells.
+            * ``seed_simulator``: an integer of at least 0, or None for a fresh one, which the result then names.
             * ``memory``: whether to keep each shot's value.
-            * ``initial_state``: a label of ``01+-rl``, a basis state's index, or a vector (NumPy, CuPy, DLPack); on the
-              circuit's own qubits.
-            * ``inputs``: values of circuits' input variables, by name.
-            * ``max_memory_bytes``: limit of all states and saved vectors, 0 for what is free.
-            * ``threads``: 0 for all cores.
+            * ``initial_state``: a label of ``01+-rl``, a basis state's index, or a vector (NumPy, CuPy, DLPack); its
+              qubits are those of the circuit, in order.
+            * ``inputs``: values of the circuits' input variables, by name.
+            * ``max_memory_bytes``: limit of all states and saved vectors together; 0 for the free memory.
+            * ``threads``: number of threads; 0 for all cores.
 
     Raises:
         OptionError: an option is unknown or its value is not allowed.
@@ -104,7 +104,7 @@ class OzakiBackend(BackendV2):  # type: ignore[misc]
         self._engines = SharedEngines()
 
     def __getstate__(self) -> dict[str, Any]:
-        """Everything but engines and their locks, so that a backend can be sent to another process."""
+        """Returns the state without engines and their locks, so that a backend can be sent to another process."""
         return self.__dict__ | {"_engines": SharedEngines()}
 
     @classmethod
@@ -113,7 +113,7 @@ class OzakiBackend(BackendV2):  # type: ignore[misc]
 
     @property
     def target(self) -> Target:
-        """Every gate of the table on any number of qubits, without a coupling map."""
+        """Every instruction that the backend runs, on any qubits, without a coupling map."""
         if self._target is None:
             self._target = build_target()
             for name in SAVES:
@@ -123,7 +123,7 @@ class OzakiBackend(BackendV2):  # type: ignore[misc]
 
     @property
     def max_circuits(self) -> None:
-        """No limit."""
+        """None: a job may have any number of circuits."""
         return
 
     def set_options(self, **fields: Any) -> None:
@@ -148,19 +148,19 @@ class OzakiBackend(BackendV2):  # type: ignore[misc]
 
         Args:
             run_input: a circuit, or several.
-            parameter_binds: rows of parameters, each of which makes one result: per circuit a mapping from parameters
-                to values or lists of values, or an array ``(rows, parameters)``. The circuit is translated once.
-            executor: runs parts of the rows: threads, processes, an mpi4py pool. Each part has one thread, unless
-                ``threads`` says otherwise. It is not shut down.
-            progress: called with the rows done and all rows, in the job's thread.
+            parameter_binds: rows of parameters; every row makes one result. For each circuit a mapping from parameters
+                to values or lists of values, or an array ``(rows, parameters)``. A circuit is translated once.
+            executor: runs parts of the rows in threads, processes or an mpi4py pool. A part uses one thread, unless
+                ``threads`` says otherwise. The executor is not shut down.
+            progress: called in the job's thread with the number of finished rows and the number of all rows.
             timeout: seconds after which the job stops with a `TimeLimitError`.
             options: override the backend's options for this run.
 
         Returns:
-            A running job. Row i draws from a random stream that depends on the seed and i alone.
+            A running job. Row i draws from a random stream that depends only on the seed and i.
 
         Raises:
-            OptionError: an option is unknown, not allowed, or does not suit a circuit.
+            OptionError: an option is unknown, has a value that is not allowed, or does not suit a circuit.
             LoweringError: a circuit cannot be translated.
             CapacityError: a state does not fit.
         """
@@ -176,8 +176,9 @@ class OzakiBackend(BackendV2):  # type: ignore[misc]
             check_capacity(unit.prepared, device, used["precision"])
 
         def work(check: Callable[[], None], job_id: str) -> Result:
-            given = used["seed_simulator"]
-            seed = fresh_seed() if given is None else given
+            seed = used["seed_simulator"]
+            if seed is None:
+                seed = fresh_seed()
             return self._result(units, JobContext(engine, device, used, seed, check, executor, progress), job_id)
 
         job = OzakiJob(self, work, turn, timeout)
@@ -185,28 +186,28 @@ class OzakiBackend(BackendV2):  # type: ignore[misc]
         return job
 
     def plan(self, circuit: QuantumCircuit, **options: Any) -> ProgramPlan:
-        """How ``circuit`` would run; ``plan(circuit).explain()`` is the table. Nothing runs and no memory is taken.
+        """Plans ``circuit`` without running it; ``plan(circuit).explain()`` is the plan as a table.
 
         Args:
-            circuit: of at most 62 active qubits, whether it fits or not.
+            circuit: a circuit with at most 62 active qubits, whether it fits or not.
             options: as for `run`.
 
         Raises:
-            CapacityError: it is wider than any memory; the same as `run` raises.
+            CapacityError: the circuit is wider than any memory; `run` raises the same error.
         """
-        prepared, made, device = self._planned(circuit, options)
-        asked = plan_options(self.merged_options(options))
-        return replace(made, suggestions=suggestions(prepared.code, device, asked, made))
+        prepared, plan, device = self._planned(circuit, options)
+        chosen = plan_options(self.merged_options(options))
+        return replace(plan, suggestions=suggestions(prepared.code, device, chosen, plan))
 
     def estimate(self, circuit: QuantumCircuit, **options: Any) -> Estimate:
-        """What ``circuit`` would need, and whether it fits.
+        """Predicts the memory and time that ``circuit`` needs, and whether it fits; nothing runs.
 
         Args:
-            circuit: of at most 62 active qubits, whether it fits or not.
+            circuit: a circuit with at most 62 active qubits, whether it fits or not.
             options: as for `run`.
 
         Raises:
-            CapacityError: it is wider than any memory; the same as `run` raises.
+            CapacityError: the circuit is wider than any memory; `run` raises the same error.
         """
         prepared, planned, device = self._planned(circuit, options)
         return Estimate(
@@ -219,7 +220,7 @@ class OzakiBackend(BackendV2):  # type: ignore[misc]
         )
 
     def merged_options(self, options: dict[str, Any], arguments: Sequence[str] = ()) -> dict[str, Any]:
-        """The backend's options, overridden by ``options``, which are checked; ``arguments`` as for `checked`."""
+        """Checks ``options`` and returns the backend's options overridden by them; ``arguments`` as for `checked`."""
         return dict(self._options.items()) | checked(options, arguments)
 
     def _planned(self, circuit: QuantumCircuit, options: dict[str, Any]) -> tuple[Prepared, ProgramPlan, Device]:
@@ -229,11 +230,11 @@ class OzakiBackend(BackendV2):  # type: ignore[misc]
         prepared = prepare_circuit(circuit, used)
         if prepared.code.num_qubits > MAX_QUBITS:
             check_capacity(prepared, device, used["precision"])
-        make = plan_stack if is_stacked(prepared, used, engine, has_slots=False) else plan_program
-        return prepared, make(prepared.code, device, plan_options(used)), device
+        planner = plan_stack if is_stacked(prepared, used, engine, has_slots=False) else plan_program
+        return prepared, planner(prepared.code, device, plan_options(used)), device
 
     def engine(self, options: dict[str, Any]) -> tuple[Engine, threading.Lock]:
-        """The engine for ``options``, and the lock by which its jobs take turns; a forked process makes its own."""
+        """Returns the engine for ``options`` and the lock that its running job holds; a forked process has new ones."""
         return self._engines.shared(options["engine"], options["threads"], options["max_memory_bytes"])
 
     def results(
@@ -245,14 +246,14 @@ class OzakiBackend(BackendV2):  # type: ignore[misc]
         first: int = 0,
         check: Callable[[], None] = lambda: None,
     ) -> list[ExperimentResult]:
-        """The result of every row, in the caller's thread: for jobs that are made of several runs.
+        """Runs the rows in the caller's thread and returns their results: for jobs that consist of several runs.
 
         Args:
             circuits: as for `run`.
             parameter_binds: as for `run`.
-            options: override the backend's.
+            options: override the backend's options.
             first: index of the first row, for its random stream.
-            check: called now and then; what it raises ends the run.
+            check: called before every step; an error that it raises ends the run.
         """
         used = self.merged_options(options)
         units = [replace(unit, first=unit.first + first) for unit in make_units(circuits, parameter_binds, used)]
@@ -263,7 +264,7 @@ class OzakiBackend(BackendV2):  # type: ignore[misc]
         return run_all(units, JobContext(engine, device, used, used["seed_simulator"], check))
 
     def _result(self, units: list[Unit], context: JobContext, job_id: str) -> Result:
-        """Runs the rows."""
+        """Runs the rows and collects their results."""
         start = datetime.now(UTC)
         results = run_all(units, context)
         end = datetime.now(UTC)
@@ -281,7 +282,7 @@ class OzakiBackend(BackendV2):  # type: ignore[misc]
 
 
 def _is_short(units: list[Unit], shots: int | None) -> bool:
-    """Whether a thread would cost more than the job's own work."""
+    """Whether starting a thread would take longer than the job's work."""
     updates = sum(unit.num_rows * amplitude_updates(unit.prepared) for unit in units)
     samples = (shots or 0) * sum(unit.num_rows for unit in units)
     return updates <= SHORT_JOB_UPDATES and samples <= SHORT_JOB_SHOTS

@@ -1,6 +1,6 @@
 """One circuit's part of a Qiskit `Result`: its data, header and metadata.
 
-In: a prepared circuit, its execution. Out: an `ExperimentResult`. It may not run anything.
+In: a prepared circuit and its execution. Out: an `ExperimentResult`. It may not run anything.
 """
 
 from __future__ import annotations
@@ -19,18 +19,25 @@ from qsim_ozaki.runtime import Drawn, Execution, Request
 STATE_CLASSES = {"statevector": Statevector, "density_matrix": DensityMatrix}
 
 
-def experiment(prepared: Prepared, execution: Execution, asked: Request, engine: str) -> ExperimentResult:
-    """One circuit's part of a `Result`."""
+def experiment(prepared: Prepared, execution: Execution, request: Request, engine: str) -> ExperimentResult:
+    """Makes one circuit's part of a `Result`.
+
+    Args:
+        prepared: the circuit.
+        execution: its outcomes and saved results.
+        request: the shots, seed, device and plan options of the execution.
+        engine: name of the engine that ran it.
+    """
     tally, code = execution.tally, prepared.code
     metadata = {
         "engine": engine,
-        "device": asked.device.name,
-        "precision": asked.plan_options.precision,
+        "device": request.device.name,
+        "precision": request.plan_options.precision,
         "steps": dict(tally.steps),
         "passes": tally.passes,
         "predicted_seconds": tally.predicted_seconds,
         "measured_seconds": execution.measured_seconds,
-        "memory_bytes": state_bytes(code.num_qubits, asked.plan_options.precision),
+        "memory_bytes": state_bytes(code.num_qubits, request.plan_options.precision),
         "active_qubits": code.program.num_qubits,
         "idle_qubits": code.program.circuit_qubits - code.program.num_qubits,
         "sampling": execution.sampling,
@@ -51,11 +58,11 @@ def experiment(prepared: Prepared, execution: Execution, asked: Request, engine:
     else:
         data = ExperimentResultData(counts=execution.counts, memory=execution.memory, **saved)
     return ExperimentResult(
-        1 if asked.shots is None else asked.shots,  # probabilities are the counts of one shot, in parts
+        1 if request.shots is None else request.shots,  # exact probabilities add up to one shot
         True,
         data,
         status="DONE",
-        seed=asked.seed,
+        seed=request.seed,
         header=prepared.header,
         metadata=metadata,
         time_taken=execution.measured_seconds,
@@ -63,7 +70,10 @@ def experiment(prepared: Prepared, execution: Execution, asked: Request, engine:
 
 
 def _presented(what: str, data: Any) -> Any:
-    """Saved states as Qiskit's objects of the same memory; in single precision an array, for Qiskit would double it."""
+    """Wraps saved states in Qiskit's classes, which share their memory.
+
+    A state in single precision stays an array, because Qiskit's classes would copy it in double precision.
+    """
     if isinstance(data, dict):
         return {key: _presented(what, value) for key, value in data.items()}
     if isinstance(data, list):

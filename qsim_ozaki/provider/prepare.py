@@ -1,6 +1,6 @@
-"""From a user's circuit to code that is sure to fit, and from an execution to Qiskit's experiment result.
+"""Prepares circuits: lowers them, starts them in the initial state, and checks that they fit into memory.
 
-In: circuits, checked options. Out: `Prepared` circuits and `ExperimentResult`s. It runs no step.
+In: circuits and checked options. Out: `Prepared` circuits. It may not run a step.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from qsim_ozaki.lowering import LABEL_GATES, SAVES, lower
 from qsim_ozaki.planner import plan_options
 from qsim_ozaki.runtime import Executable, Jump, Request, Segment, check_saves, flatten, saved_bytes
 
-ENDINGS = {*SAVES, "measure", "barrier"}  # what may follow a saved final state
+ENDINGS = {*SAVES, "measure", "barrier"}  # instructions that may follow a save of the final state
 MAX_MEMORY_SHOTS = 1 << 30
-MEMORY_BYTES = 24  # of a shot: its sample, its place, its value
+MEMORY_BYTES = 24  # bytes of a shot: its sample, its position and its value, 8 bytes for each
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Prepared:
-    """One circuit ready to run.
+    """A circuit that is ready to run.
 
     Attributes:
-        code: what runs.
-        header: as Qiskit's tools read it.
-        layout: classical bit at each bit of a shown value.
-        needed_bytes: the state and the saved vectors that are not the state's own buffer.
+        code: the program to execute.
+        header: the header of the result, in the form that Qiskit's tools read.
+        layout: index of the classical bit that every bit of a shown value stands for.
+        needed_bytes: memory of the state and of the saved vectors that do not share the state's buffer.
     """
 
     code: Executable
@@ -42,11 +42,11 @@ class Prepared:
 
 
 def prepare_circuit(circuit: QuantumCircuit, options: dict[str, Any]) -> Prepared:
-    """Lowers and links ``circuit``; whether it fits is for `check_capacity`.
+    """Lowers and flattens ``circuit``; `check_capacity` then says whether it fits.
 
     Raises:
-        LoweringError: it cannot be translated.
-        OptionError: an option does not suit it.
+        LoweringError: the circuit cannot be translated.
+        OptionError: an option does not suit the circuit.
     """
     if not isinstance(circuit, QuantumCircuit):
         raise LoweringError(
@@ -69,7 +69,10 @@ def prepare_circuit(circuit: QuantumCircuit, options: dict[str, Any]) -> Prepare
 
 
 def needed_bytes(code: Executable, options: dict[str, Any]) -> int:
-    """Bytes of the state and of what is saved beside it; a state saved at the very end is the state's own buffer."""
+    """Returns the bytes of the state and of the results saved beside it.
+
+    A state that is saved at the very end needs no bytes of its own: it is the buffer of the state.
+    """
     precision, shots = options["precision"], options["shots"] or 1
     needed = state_bytes(code.num_qubits, precision)
     collapsed = False
@@ -82,7 +85,7 @@ def needed_bytes(code: Executable, options: dict[str, Any]) -> int:
 
 
 def amplitude_updates(prepared: Prepared) -> float:
-    """Amplitudes times operators, before fusion: how much work there is; without bound where it branches or loops."""
+    """Returns the number of amplitudes times operators, before fusion; infinity if the circuit branches or loops."""
     code, work = prepared.code, 0
     for index, item in enumerate(code.items):
         if code.collapses_at(index) or (isinstance(item, Jump) and item.target <= index):
@@ -92,7 +95,7 @@ def amplitude_updates(prepared: Prepared) -> float:
 
 
 def _is_the_states_own(save: Save, code: Executable) -> bool:
-    """Whether ``save`` keeps the state's own buffer."""
+    """Whether ``save`` returns the buffer of the state instead of a copy."""
     return save is code.items[-1] and save.what == "statevector" and -1 not in save.qubits
 
 
@@ -100,7 +103,7 @@ def check_capacity(prepared: Prepared, device: Device, precision: str) -> None:
     """Refuses a circuit that does not fit, before anything runs.
 
     Raises:
-        CapacityError: with needed and available bytes, and what would fit.
+        CapacityError: the message has the needed and the available bytes, and says what would fit.
     """
     if prepared.needed_bytes <= device.memory_bytes:
         return
@@ -121,7 +124,7 @@ def check_capacity(prepared: Prepared, device: Device, precision: str) -> None:
 
 
 def request(prepared: Prepared, options: dict[str, Any], seed: int, index: int, device: Device) -> Request:
-    """How ``prepared``, circuit ``index`` of its job, is to run on ``device``."""
+    """Makes the request to run ``prepared``, circuit ``index`` of its job, on ``device``."""
     precision = options["precision"]
     state = state_bytes(prepared.code.num_qubits, precision)
     return Request(
@@ -137,11 +140,11 @@ def request(prepared: Prepared, options: dict[str, Any], seed: int, index: int, 
 
 
 def _in_logical_order(circuit: QuantumCircuit) -> QuantumCircuit:
-    """``circuit`` with Aer's saves at its end on the qubits in the order of the circuit before transpilation.
+    """Returns ``circuit`` with Aer's saves at its end on the qubits in the order before transpilation.
 
-    Our ``save_statevector`` looks at the layout when it is appended; Aer's method does not. One that names all qubits
-    in order, with no gate after it, is taken as appended after transpilation: a pass that moves qubits before a save
-    also permutes the save's qubits.
+    Our ``save_statevector`` reads the layout when it is appended; Aer's method does not. A save that names all qubits
+    in order, with no gate after it, counts as appended after transpilation: a transpiler pass that moves qubits before
+    a save also permutes the qubits of the save.
     """
     if circuit.layout is None:
         return circuit
@@ -164,7 +167,7 @@ def _in_logical_order(circuit: QuantumCircuit) -> QuantumCircuit:
 
 
 def _program(circuit: QuantumCircuit, options: dict[str, Any]) -> Program:
-    """The program of ``circuit`` started in the initial state, which is in the circuit's own qubit order."""
+    """Returns the program of ``circuit``, started in the initial state, which has the circuit's qubit order."""
     initial_state, inputs = options["initial_state"], options["inputs"]
     if initial_state is None:
         return lower(circuit, inputs)
@@ -180,7 +183,7 @@ def _program(circuit: QuantumCircuit, options: dict[str, Any]) -> Program:
             f"initial_state has {len(initial_state)} amplitudes, but circuit {circuit.name!r} has {circuit.num_qubits} "
             f"qubits. Pass {1 << circuit.num_qubits} amplitudes."
         )
-    start.reset(range(circuit.num_qubits))  # makes every qubit one that the program holds
+    start.reset(range(circuit.num_qubits))  # makes every qubit an active qubit of the program
     program = lower(_joined(start, circuit), inputs)
     rest, reset = list(program.body), 0
     while reset < circuit.num_qubits:
@@ -202,14 +205,14 @@ def _label(initial_state: str | int, circuit: QuantumCircuit) -> str:
 
 
 def _joined(start: QuantumCircuit, circuit: QuantumCircuit) -> QuantumCircuit:
-    """The instructions of ``start``, then those of ``circuit``, with everything else of ``circuit``."""
+    """Returns a copy of ``circuit`` with the instructions of ``start`` before its own."""
     joined = circuit.copy()
     joined.data = [*start.data, *circuit.data]
     return joined
 
 
 def _header(circuit: QuantumCircuit) -> tuple[dict[str, Any], tuple[int, ...]]:
-    """The header, and which classical bit is shown at each place of a value."""
+    """Returns the header of the result, and the classical bit that each bit of a shown value stands for."""
     registers = circuit.cregs
     pieces: list[tuple[str, Sequence[int]]]
     if [bit for register in registers for bit in register] == circuit.clbits:
@@ -232,11 +235,11 @@ def _header(circuit: QuantumCircuit) -> tuple[dict[str, Any], tuple[int, ...]]:
 
 
 def _shown_pieces(circuit: QuantumCircuit) -> tuple[list[tuple[str, Sequence[int]]], tuple[int, ...]]:
-    """Registers and loose bits in the order in which a value shows them, and all their bits.
+    """Returns registers and loose bits in the order in which a value shows them, and the bits of all of them.
 
-    Qiskit cuts a value into registers by size alone, so the places must be one register after the other. Where
-    registers and loose bits lie in order, place and bit are the same, and each loose bit is shown as a register of its
-    own. Otherwise loose bits come lowest, then the registers as listed; a bit in two registers is shown in both.
+    Qiskit cuts a value into registers by their sizes alone, so the bits of one register must be neighbours. If the
+    registers and loose bits lie in order, every bit keeps its place, and a loose bit is shown as a register of one bit.
+    Otherwise the loose bits come lowest, then the registers as listed; a bit in two registers is shown in both.
     """
     registers = [(register.name, [circuit.find_bit(bit).index for bit in register]) for register in circuit.cregs]
     held = {bit for _, bits in registers for bit in bits}

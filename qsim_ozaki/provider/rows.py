@@ -1,7 +1,7 @@
-"""Batches: circuits and rows of parameters as the rows of one job, lowered once per circuit.
+"""The rows of a job: its circuits with their rows of parameters; every circuit is lowered once.
 
-In: circuits, parameter bindings, checked options. Out: one `ExperimentResult` per row, in order. Row i draws from a
-stream that depends on the seed and i alone. It chooses no step.
+In: circuits, parameter bindings and checked options. Out: one `ExperimentResult` for every row, in order. Row i draws
+from a random stream that depends only on the seed and i. It may not choose a step.
 """
 
 from __future__ import annotations
@@ -43,20 +43,20 @@ from qsim_ozaki.runtime import (
 )
 from qsim_ozaki.runtime import Result as Saved
 
-UPDATES_PER_NUMBER = 64  # that take as long as one of the numbers that limit a stack
+UPDATES_PER_NUMBER = 64  # so many amplitude updates take as long as one number of a stack, see STACK_NUMBERS
 STACK_STEP = Counter(stack=1)
-NO_NUMBERS = np.empty((1, 0), complex)  # the one row of a circuit without slots
+NO_NUMBERS = np.empty((1, 0), complex)  # slot values of a circuit without slots: one row, no values
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Unit:
-    """One circuit and its rows.
+    """A circuit and its rows.
 
     Attributes:
-        prepared: the circuit, its parametric gates as slots.
-        template: what fills them; None for a circuit without parameters.
-        values: ``(rows, parameters)``.
-        first: the job's index of its first row.
+        prepared: the circuit, with slots in place of its parametric gates.
+        template: computes the numbers of the slots; None for a circuit without parameters.
+        values: values of the parameters, ``(rows, parameters)``.
+        first: index of its first row in the job.
     """
 
     prepared: Prepared
@@ -66,16 +66,16 @@ class Unit:
 
     @property
     def num_rows(self) -> int:
-        """Rows of the job that this unit makes."""
+        """Number of the unit's rows."""
         return len(self.values)
 
     def part(self, rows: slice) -> Unit:
-        """Some of the rows, under the same indices."""
+        """Returns a unit of some of the rows, which keep their indices in the job."""
         start = rows.indices(self.num_rows)[0]
         return replace(self, values=self.values[rows], first=self.first + start)
 
     def parts(self, size: int) -> Iterator[Unit]:
-        """All rows in order, ``size`` at a time."""
+        """Yields units of at most ``size`` rows, in order, that have all rows together."""
         if self.num_rows <= size:
             yield self
             return
@@ -84,14 +84,14 @@ class Unit:
 
 
 def make_units(circuits: Sequence[QuantumCircuit], parameter_binds: object, options: dict[str, Any]) -> list[Unit]:
-    """The units of a job, in order.
+    """Makes the units of a job, in order.
 
     Args:
         circuits: at least one.
-        parameter_binds: None, or one entry per circuit (a single one may stand alone): a mapping from parameters, or
-            their names, to values or lists of values; or an array ``(rows, parameters)``, columns as
-            ``circuit.parameters``.
-        options: checked.
+        parameter_binds: None, or a list with one entry for every circuit; an entry for a single circuit needs no list.
+            An entry is a mapping from parameters, or their names, to values or lists of values; or an array
+            ``(rows, parameters)`` with columns in the order of ``circuit.parameters``.
+        options: checked options.
 
     Raises:
         OptionError: bindings do not suit their circuit.
@@ -111,9 +111,9 @@ def _units_of(circuit: QuantumCircuit, binds: object, options: dict[str, Any], f
         yield Unit(prepare_circuit(circuit, options), None, np.empty((1, 0)), first)
         return
     values = parameter_rows(circuit, binds)
-    made = make_template(circuit) if circuit.parameters else None
-    if made is not None:
-        slotted, template = made
+    slotted_and_template = make_template(circuit) if circuit.parameters else None
+    if slotted_and_template is not None:
+        slotted, template = slotted_and_template
         prepared = prepare_circuit(slotted, options)
         prepared.header["metadata"] = circuit.metadata if circuit.metadata is not None else {}
         yield Unit(prepared, template, values, first)
@@ -125,16 +125,16 @@ def _units_of(circuit: QuantumCircuit, binds: object, options: dict[str, Any], f
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JobContext:
-    """What the rows of a job have in common.
+    """The engine, options and callbacks that all rows of a job share.
 
     Attributes:
-        engine: runs what is not stacked.
-        device: what to plan for.
-        options: checked.
-        seed: of the job.
-        check: called now and then; what it raises ends the job.
-        executor: its workers run parts of the rows; None: this process runs all of them.
-        progress: called with the rows done and all rows.
+        engine: runs the rows.
+        device: the device to plan for.
+        options: checked options.
+        seed: the seed of the job.
+        check: called before every step; an error that it raises ends the job.
+        executor: its workers run parts of the rows; None if this process runs all of them.
+        progress: called with the number of finished rows and the number of all rows.
     """
 
     engine: Engine
@@ -147,14 +147,17 @@ class JobContext:
 
     @property
     def threads(self) -> int:
-        """Threads of stacks."""
+        """Number of threads that run a stack."""
         return num_threads(self.options["threads"])
 
 
 def run_units(units: Iterable[Unit], context: JobContext) -> Iterator[ExperimentResult]:
-    """Runs the rows: in stacks, circuits together, where few qubits only end in measurements; the others alone."""
+    """Runs the rows and yields their results in order.
+
+    Small circuits that measure only at their end run together in stacks; every other row runs alone.
+    """
     waiting: list[Unit] = []
-    numbers = 0  # of the rows that wait
+    numbers = 0  # numbers that the stack of the waiting rows will hold
     for unit in units:
         prepared, options = unit.prepared, context.options
         if not is_stacked(prepared, options, context.engine, unit.template is not None):
@@ -174,13 +177,15 @@ def run_units(units: Iterable[Unit], context: JobContext) -> Iterator[Experiment
 
 
 def is_stacked(prepared: Prepared, options: dict[str, Any], engine: Engine, has_slots: bool) -> bool:
-    """Whether a circuit's rows are run in stacks: a function of it alone, so that no row depends on the job around it.
+    """Whether a circuit's rows run in stacks.
+
+    The answer depends on the circuit alone, so that no row's result depends on the other rows of the job.
 
     Args:
         prepared: the circuit.
-        options: checked.
-        engine: of the job.
-        has_slots: whether parametric gates are slots, to be filled for many rows.
+        options: checked options.
+        engine: the engine of the job.
+        has_slots: whether the circuit has slots in place of parametric gates.
     """
     code = prepared.code
     if code.num_qubits > engine.stack_qubits or options["arithmetic"] == "emulated":
@@ -191,8 +196,10 @@ def is_stacked(prepared: Prepared, options: dict[str, Any], engine: Engine, has_
 
 
 def _shots(prepared: Prepared, options: dict[str, Any]) -> int:
-    """Shots that each row's final state is asked for."""
-    return options["shots"] or 0 if prepared.code.reads else 0
+    """Returns the number of shots to draw from the final state of each row."""
+    if not prepared.code.reads:
+        return 0
+    return options["shots"] or 0
 
 
 def _one_by_one(unit: Unit, context: JobContext) -> Iterator[ExperimentResult]:
@@ -201,13 +208,13 @@ def _one_by_one(unit: Unit, context: JobContext) -> Iterator[ExperimentResult]:
         prepared = unit.prepared
         if unit.template is not None:
             prepared = replace(prepared, code=prepared.code.filled(unit.template.data(values[None])[0]))
-        asked = request(prepared, context.options, context.seed, unit.first + number, context.device)
-        done = execute(prepared.code, context.engine, asked, context.check)
-        yield _with_parameters(experiment(prepared, done, asked, context.engine.name), unit, values)
+        row_request = request(prepared, context.options, context.seed, unit.first + number, context.device)
+        execution = execute(prepared.code, context.engine, row_request, context.check)
+        yield _with_parameters(experiment(prepared, execution, row_request, context.engine.name), unit, values)
 
 
 def _stacked(units: list[Unit], context: JobContext) -> Iterator[ExperimentResult]:
-    """The rows of ``units``, which are few enough that the job can be cancelled before the next."""
+    """Runs the rows of ``units`` as stacks; they take so little time that ``check`` is called only once before them."""
     if not units:
         return
     context.check()
@@ -217,21 +224,22 @@ def _stacked(units: list[Unit], context: JobContext) -> Iterator[ExperimentResul
     measured = [stack for stack in stacks if stack.reads]
     drawn = iter(sample_stacks(measured, context.seed, options["shots"] or 0, options["memory"], context.threads))
     seconds = (time.perf_counter() - start) / sum(unit.num_rows for unit in units)
-    asked = request(units[0].prepared, options, context.seed, units[0].first, context.device)  # what all have in common
+    shared = request(units[0].prepared, options, context.seed, units[0].first, context.device)  # alike for all rows
     for unit, stack, states in zip(units, stacks, saved, strict=True):
         code = unit.prepared.code
         predicted = predict_stack(code.num_ops, code.num_qubits, context.device)
         tally = Tally(STACK_STEP, 0.0, predicted.seconds, 1)
         kind = "final state" if stack.reads else "none"
         for values, results in zip(unit.values, states, strict=True):
-            done = Execution(next(drawn) if stack.reads else None, None, results, tally, kind, seconds)
-            yield _with_parameters(experiment(unit.prepared, done, asked, context.engine.name), unit, values)
+            execution = Execution(next(drawn) if stack.reads else None, None, results, tally, kind, seconds)
+            yield _with_parameters(experiment(unit.prepared, execution, shared, context.engine.name), unit, values)
 
 
 def _stacks(units: list[Unit], context: JobContext) -> tuple[list[StackRows], list[list[dict[str, Saved]]]]:
-    """What is to be sampled, and the saved vectors of each row by label.
+    """Returns the stacks to sample, and the saved vectors of each row by label.
 
-    Where the engine samples stacks, a state that is not saved is made where it is sampled; else all are made at once.
+    If the engine samples stacks, it computes a state that is not saved while it samples it. Otherwise all states are
+    computed before.
     """
     stacks: list[StackRows] = []
     works: list[StackWork | None] = []
@@ -245,10 +253,11 @@ def _stacks(units: list[Unit], context: JobContext) -> tuple[list[StackRows], li
         stacks.append(StackRows(program, numbers, reads, unit.first))
         needs_states = code.saves or not context.engine.samples_stacks
         works.append(StackWork(code.num_qubits, code.joined_ops(), numbers) if needs_states else None)
-    made = iter(context.engine.run_stacks([work for work in works if work is not None], context.options["precision"]))
+    needed = [work for work in works if work is not None]
+    computed = iter(context.engine.run_stacks(needed, context.options["precision"]))
     saved: list[list[dict[str, Saved]]] = []
     for index, (unit, work) in enumerate(zip(units, works, strict=True)):
-        states = None if work is None else next(made)
+        states = None if work is None else next(computed)
         if states is not None and stacks[index].program is None:
             stacks[index] = replace(stacks[index], numbers=states.astype(np.complex128, copy=False))
         saved.append(_by_label(unit, states))
@@ -265,7 +274,7 @@ def _by_label(unit: Unit, states: NDArray[np.complexfloating] | None) -> list[di
 
 @lru_cache(maxsize=32)
 def _shown(reads: Reads, layout: tuple[int, ...]) -> Reads:
-    """(qubit, place in the value) of (qubit, bit), where ``layout`` says which bit is shown at each place."""
+    """Converts pairs (qubit, bit) to pairs (qubit, place in a shown value); ``layout`` has the bit of every place."""
     qubit_of = {bit: qubit for qubit, bit in reads}
     return tuple([(qubit_of[bit], place) for place, bit in enumerate(layout) if bit in qubit_of])
 

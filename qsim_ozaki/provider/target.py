@@ -1,4 +1,4 @@
-"""The `Target` that transpilers read: every instruction that can be lowered, on any qubits.
+"""Builds the `Target` that transpilers read: every instruction that can be lowered, on any qubits.
 
 In: the gate table. Out: a Qiskit `Target` of an ideal simulator. It may not lower anything.
 """
@@ -27,7 +27,7 @@ from qiskit.transpiler import Target
 
 from qsim_ozaki.lowering import ANY, GATES
 
-# Instructions of the Target that are not in the gate table.
+# Instructions of the Target beside the gates of the gate table.
 INSTRUCTIONS: dict[str, Any] = {
     "unitary": library.UnitaryGate,
     "diagonal": library.DiagonalGate,

@@ -1,6 +1,6 @@
-"""The rows of a job: here, or in parts on the workers of an executor.
+"""Runs the rows of a job in this process, or in parts on the workers of an executor.
 
-In: units, an engine, perhaps an executor. Out: results in order. It knows nothing of how a row is run.
+In: units, an engine and perhaps an executor. Out: results in order. It may not know how a row is run.
 """
 
 from __future__ import annotations
@@ -19,16 +19,18 @@ from qsim_ozaki.engines import SharedEngines
 from qsim_ozaki.errors import CancelledError
 from qsim_ozaki.provider.rows import JobContext, Unit, run_units
 
-PARTS_PER_WORKER = 4  # a worker that is done early takes more, and a cancelled job loses little
-UNKNOWN_WORKERS = 8  # of an executor that does not tell
+PARTS_PER_WORKER = 4  # a worker that ends early takes another part, and a cancelled job loses little work
+UNKNOWN_WORKERS = 8  # number of workers assumed if the executor does not tell it
 POLL_SECONDS = 0.05
 
-_stops: dict[str, threading.Event] = {}  # of this process's jobs: threads that work for one end when it is set
-_engines = SharedEngines()  # a job holds its backend's turn while threads work for it, so theirs are other locks
+# by the token of a job of this process: the event that ends the threads that work for the job
+_stops: dict[str, threading.Event] = {}
+# A job holds its backend's lock while threads work for it, so these threads need engines with other locks.
+_engines = SharedEngines()
 
 
 def run_all(units: list[Unit], context: JobContext) -> list[ExperimentResult]:
-    """The results of `stream_all`; tells ``context.progress`` of each."""
+    """Returns the results of `stream_all` as a list; calls ``context.progress`` after each of them."""
     total = sum(unit.num_rows for unit in units)
     results: list[ExperimentResult] = []
     for result in stream_all(units, context):
@@ -39,11 +41,11 @@ def run_all(units: list[Unit], context: JobContext) -> list[ExperimentResult]:
 
 
 def stream_all(units: list[Unit], context: JobContext) -> Iterator[ExperimentResult]:
-    """The results of all rows, in order, as they come.
+    """Yields the results of all rows, in order, as soon as they are there.
 
     Args:
-        units: of the job.
-        context: how to run them.
+        units: the units of the job.
+        context: engine, options and callbacks of the job.
     """
     if context.executor is not None:
         return _run_elsewhere(units, context, context.executor)
@@ -51,7 +53,7 @@ def stream_all(units: list[Unit], context: JobContext) -> Iterator[ExperimentRes
 
 
 def _run_elsewhere(units: list[Unit], context: JobContext, executor: Executor) -> Iterator[ExperimentResult]:
-    """Hands parts to ``executor``; headers stay here, for they may hold what cannot be sent."""
+    """Runs the rows on ``executor``; headers stay in this process, for they may hold objects that cannot be pickled."""
     workers = getattr(executor, "_max_workers", None) or getattr(executor, "num_workers", None) or UNKNOWN_WORKERS
     rows = sum(unit.num_rows for unit in units)
     share = max(1, -(-rows // (PARTS_PER_WORKER * workers)))
@@ -79,7 +81,7 @@ def _run_elsewhere(units: list[Unit], context: JobContext, executor: Executor) -
 
 
 def _parts(units: list[Unit], share: int) -> Iterator[list[Unit]]:
-    """The units cut into parts of ``share`` rows."""
+    """Cuts the units into parts of ``share`` rows; the last part may have fewer."""
     part: list[Unit] = []
     room = share
     for unit in units:
@@ -97,13 +99,13 @@ def _parts(units: list[Unit], share: int) -> Iterator[list[Unit]]:
 
 
 def run_part(units: list[Unit], options: dict[str, Any], seed: int, token: str) -> list[ExperimentResult]:
-    """What a worker does: the rows of ``units`` on an engine of its own process.
+    """Runs the rows of ``units`` on an engine of the worker's process.
 
     Args:
-        units: parts of the job's.
-        options: checked.
-        seed: of the job.
-        token: of the job; a thread of the job's own process stops with it.
+        units: a part of the job's units.
+        options: checked options.
+        seed: the seed of the job.
+        token: the token of the job; a worker thread in the job's process stops when the job ends.
 
     Raises:
         CancelledError: the job has ended.
