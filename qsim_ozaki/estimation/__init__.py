@@ -1,4 +1,4 @@
-"""Expectation values and gradients of parametrised circuits."""
+"""Computes expectation values and gradients of parametrised circuits."""
 
 from qsim_ozaki.estimation.gradient import expectation_gradient
 from qsim_ozaki.estimation.observables import QubitMap, labelled, pauli_strings

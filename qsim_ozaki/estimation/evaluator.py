@@ -1,7 +1,7 @@
-"""Final states of parametrised circuits, row by row, for exact values and gradients.
+"""Computes final states of parametrised circuits, row by row, for exact values and gradients.
 
-In: a circuit, rows of parameters, an engine. Out: its operators, states on program qubits, and where its qubits lie. It
-knows no observable's weights.
+In: a circuit, rows of parameters, an engine. Out: the circuit's operators, its states on program qubits, and the place
+of each of its qubits. It may not choose an observable's weights.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ LABEL = "statevector"
 
 @dataclass(frozen=True)
 class Evaluator:
-    """A circuit whose final state is asked for at many rows of parameters.
+    """A circuit that is evaluated in its final state, at many rows of parameters.
 
     Attributes:
-        code: its operators, then one saved state in program order; parametric gates are slots.
-        template: what fills the slots.
-        qubit_map: where the circuit's qubits lie.
+        code: the circuit's operators, then one saved state in program order; parametric gates are slots.
+        template: computes the numbers that fill the slots.
+        qubit_map: the program qubit of each of the circuit's qubits.
     """
 
     code: Executable
@@ -64,12 +64,12 @@ class Evaluator:
 
     @property
     def num_qubits(self) -> int:
-        """Of the states."""
+        """Number of qubits of the states."""
         return self.code.num_qubits
 
     @cached_property
     def stack(self) -> Any:
-        """The program of the stack, where the circuit is small; else None."""
+        """The program that runs rows side by side if the circuit is small; else None."""
         if not is_stackable(self.code):
             return None
         return stack_program(self.num_qubits, (segment.ops for segment in self.code.segments))
@@ -77,7 +77,7 @@ class Evaluator:
     def states(
         self, values: Values, engine: Engine, options: PlanOptions, threads: int
     ) -> Iterator[tuple[slice, NDArray[np.complexfloating]]]:
-        """Rows, and their states ``(rows, 2**num_qubits)``: a few at a time, each valid until the next."""
+        """Yields rows and their states ``(rows, 2**num_qubits)``, a few at a time; they are valid until the next."""
         if self.stack is not None:
             for rows in pieces(len(values), self.num_qubits):
                 yield rows, run_stack(self.stack, self.num_qubits, self.template.data(values[rows]), threads)
@@ -88,28 +88,28 @@ class Evaluator:
             yield slice(row, row + 1), final_vector(code, engine, device, options)[None]
 
     @cached_property
-    def _valued(self) -> Executable:
-        """As `code`, but that values of Pauli strings are asked for, and the state may end in any order."""
+    def _value_code(self) -> Executable:
+        """The same as `code`, but it saves values of Pauli strings, so the state's qubits may end in any order."""
         body = self.code.program.body[:-1]
-        asked = Save("pauli_values", LABEL, tuple(range(self.code.program.num_qubits)))
-        return flatten(replace(self.code.program, body=(*body, asked)))
+        save = Save("pauli_values", LABEL, tuple(range(self.code.program.num_qubits)))
+        return flatten(replace(self.code.program, body=(*body, save)))
 
     def expectations(
         self, values: Values, observables: Sequence[Observable], engine: Engine, options: PlanOptions, threads: int
     ) -> Iterator[tuple[slice, NDArray[np.float64]]]:
-        """Rows, and the values of the observables on their states ``(rows, observables)``, found where these are."""
+        """Yields rows and the observables' values ``(rows, observables)``; the engine computes them."""
         if self.stack is not None:
             for rows, states in self.states(values, engine, options, threads):
                 yield rows, expectations(states, observables, threads)
             return
         device = engine.device()
         for row in range(len(values)):
-            code = self._valued.filled(self.template.data(values[row : row + 1])[0])
-            found = weighted(observables, partial(_string_values, code, engine, device, options))
-            yield slice(row, row + 1), found
+            code = self._value_code.filled(self.template.data(values[row : row + 1])[0])
+            row_values = weighted(observables, partial(_string_values, code, engine, device, options))
+            yield slice(row, row + 1), row_values
 
     def joined_ops(self) -> OpList:
-        """The operators that the final state depends on, slots included, in order."""
+        """Returns the operators that the final state depends on, slots included, in order."""
         joined = OpList()
         for item in self.code.items:
             if isinstance(item, Segment):
@@ -120,15 +120,17 @@ class Evaluator:
 
 
 def make_evaluator(circuit: QuantumCircuit) -> Evaluator | None:
-    """The evaluator of ``circuit``, None where its parameters stand where no slot can; then bind them first.
+    """Makes the evaluator of ``circuit``; None if a parameter is in a place that takes no slot.
+
+    Parameters then have to be bound first.
 
     Raises:
-        MixedStateError: its final state is not one pure state: it resets, branches, or measures before its end.
+        MixedStateError: the final state is mixed: the circuit resets, branches, or measures before its end.
     """
-    made = make_template(circuit)
-    if made is None:
+    slots = make_template(circuit)
+    if slots is None:
         return None
-    slotted, template = made
+    slotted, template = slots
     program = lower(slotted)
     measured = _measured_at_the_end(program)
     final = Save("statevector", LABEL, tuple(range(program.num_qubits)))
@@ -146,7 +148,7 @@ def make_evaluator(circuit: QuantumCircuit) -> Evaluator | None:
 
 
 def _measured_at_the_end(program: Program) -> frozenset[int] | None:
-    """The qubits that ``program`` measures, None where something changes one later, or there is more than operators."""
+    """Returns the qubits that ``program`` measures; None if one changes later or an item is no operator."""
     measured: set[int] = set()
     changed: set[int] = set()
     for item in reversed(program.body):
@@ -166,19 +168,19 @@ def _measured_at_the_end(program: Program) -> frozenset[int] | None:
 def _string_values(
     code: Executable, engine: Engine, device: Device, options: PlanOptions, x: Masks, z: Masks
 ) -> NDArray[np.float64]:
-    """The values that ``code`` ends with asking for, of these strings, ``(1, strings)``."""
-    *items, asked = code.items
-    assert isinstance(asked, Save), "a save comes last"
+    """Returns the values of these strings, ``(1, strings)``, in the state before the save at the end of ``code``."""
+    *items, save = code.items
+    assert isinstance(save, Save), "a save comes last"
     strings = tuple(zip(x.tolist(), z.tolist(), strict=True))
-    asking = replace(code, items=(*items, replace(asked, details=strings)))
-    found: NDArray[np.float64] = _saved(asking, engine, device, options)
-    return found[None]
+    filled = replace(code, items=(*items, replace(save, details=strings)))
+    values: NDArray[np.float64] = _saved(filled, engine, device, options)
+    return values[None]
 
 
 def final_vector(
     code: Executable, engine: Engine, device: Device, options: PlanOptions, check: Callable[[], None] = lambda: None
 ) -> NDArray[np.complexfloating]:
-    """The state that ``code`` saves, ``(2**num_qubits,)``, in program order."""
+    """Runs ``code`` and returns the state that it saves, ``(2**num_qubits,)``, in program order."""
     vector: NDArray[np.complexfloating] = _saved(code, engine, device, options, check)
     return vector
 

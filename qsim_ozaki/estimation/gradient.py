@@ -1,7 +1,7 @@
-"""Gradients of expectation values by the adjoint method: one sweep forward, one back, for all parameters.
+"""Computes gradients of expectation values by the adjoint method: one sweep forward, one back, for all parameters.
 
-In: a parametrised circuit, an observable, rows of parameters. Out: values and gradients. Always double precision, on
-the CPU.
+In: a parametrised circuit, an observable, rows of parameters. Out: values and gradients. It may only use double
+precision on the CPU.
 
 Source: Jones and Gacon, arXiv:2009.02823.
 """
@@ -24,17 +24,17 @@ from qsim_ozaki.planner import PlanOptions
 from qsim_ozaki.runtime import num_threads, stack_program
 
 TILE_QUBITS = 12  # of a wide state: both tiles, real and imaginary parts apart, take 128 KiB
-LINE = 0b111  # qubits always in the tile: 128 bytes of amplitudes side by side
-LIVE_STATES = 3  # the engine's state, ket and bra
+LINE = 0b111  # mask of the qubits that every tile holds: 128 bytes of amplitudes side by side
+LIVE_STATES = 3  # that are in memory together: the engine's state, ket and bra
 
 
 def expectation_gradient(
     circuit: QuantumCircuit, observable: Any, parameter_values: ArrayLike | dict[Any, Any], *, threads: int = 0
 ) -> tuple[Any, NDArray[np.float64]]:
-    """The expectation value of ``observable`` in the circuit's final state, and its gradient by every parameter.
+    """Returns the expectation value of ``observable`` in the circuit's final state, and its gradient.
 
     Args:
-        circuit: unitary; measurements at its end leave only what they do not disturb.
+        circuit: unitary; if it measures at its end, X and Y of a measured qubit average to 0.
         observable: Hermitian, as Qiskit's estimators take it, on as many qubits as the circuit.
         parameter_values: ``(parameters,)`` or ``(rows, parameters)``, columns as ``circuit.parameters``; or a mapping.
         threads: 0 for all cores.
@@ -86,7 +86,7 @@ def _overlaps(
     bras: NDArray[np.complex128],
     threads: int,
 ) -> NDArray[np.complex128]:
-    """What derivatives are multiplied with, ``(rows, width)``; ``kets`` and ``bras`` go back to the start."""
+    """Returns the factors of the slots' derivatives, ``(rows, width)``; undoes the circuit on ``kets`` and ``bras``."""
     out = np.zeros(data.shape, complex)
     if evaluator.stack is not None:
         evaluator.stack.overlaps(data, kets, bras, out, threads)

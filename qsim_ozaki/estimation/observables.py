@@ -1,7 +1,7 @@
-"""Qiskit's observables on the qubits of a program.
+"""Converts Qiskit's observables to observables on the qubits of a program.
 
-In: observables as Qiskit's estimators take them, where a circuit's qubits lie. Out: sums of Pauli strings. It computes
-no value.
+In: observables as Qiskit's estimators take them, the program qubit of each circuit qubit. Out: sums of Pauli strings.
+It may not compute a value.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ LETTERS: dict[str, tuple[tuple[str, float], ...]] = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class QubitMap:
-    """How the qubits of a circuit lie in its program.
+    """The places of a circuit's qubits in its program.
 
     Attributes:
         place: program qubit of each circuit qubit, -1 for one that stays |0>.
-        measured: program qubits that the circuit measures: of them only I and Z are left, X and Y average to 0.
+        measured: program qubits that the circuit measures at its end: their X and Y average to 0.
     """
 
     place: tuple[int, ...]
     measured: frozenset[int]
 
     def observable(self, terms: Mapping[str, float]) -> Observable:
-        """The observable of ``terms`` (label to weight, qubit 0 last) on the program's qubits.
+        """Converts ``terms`` (label to weight, qubit 0 last) to an observable on the program's qubits.
 
         Raises:
-            LoweringError: its width does not suit, or a term holds too many projectors.
+            LoweringError: a label has another width than the circuit, or a term holds too many projectors.
         """
         for label in terms:
             if len(label) != len(self.place):
@@ -51,12 +51,12 @@ class QubitMap:
                     f"qubit; after transpilation, observable.apply_layout(circuit.layout)."
                 )
         measured = sum(1 << qubit for qubit in self.measured)
-        found = ((placed(string, self.place), weight) for string, weight in pauli_strings(terms))
-        return still((string, weight) for string, weight in found if not string.string[0] & measured)
+        strings = ((placed(string, self.place), weight) for string, weight in pauli_strings(terms))
+        return still((string, weight) for string, weight in strings if not string.string[0] & measured)
 
 
 def pauli_strings(terms: Mapping[str, float]) -> Iterator[tuple[str, float]]:
-    """``terms`` in the letters ``IXYZ`` alone: a projector is half the identity and half a Pauli matrix.
+    """Rewrites ``terms`` in the letters ``IXYZ`` alone: a projector is half the identity and half a Pauli matrix.
 
     Raises:
         LoweringError: a term holds too many projectors.
@@ -71,7 +71,7 @@ def pauli_strings(terms: Mapping[str, float]) -> Iterator[tuple[str, float]]:
 
 
 def labelled(observable: Any) -> list[Mapping[str, float]]:
-    """The terms of each observable of Qiskit's ``ObservablesArray``, or of whatever it is made of, in C order."""
+    """Returns the terms of each observable, in C order; takes all that Qiskit's ``ObservablesArray`` takes."""
     array = observable if isinstance(observable, ObservablesArray) else ObservablesArray(observable)
     flat = array.ravel().tolist()
     return flat if isinstance(flat, list) else [flat]

@@ -1,6 +1,6 @@
-"""Values of one estimator pub: exact, or sampled with the variance that measurements have.
+"""Computes the values of one estimator pub: exact, or sampled with the variance that measurements have.
 
-In: a pub, an engine, a seed. Out: values, standard errors, shots. It knows nothing of jobs.
+In: a pub, an engine, a seed. Out: values, standard errors, shots. It may not know of jobs.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from qsim_ozaki.runtime import num_threads, stream
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Estimation:
-    """How a pub is evaluated.
+    """The engine, options and seed with which a pub is evaluated.
 
     Attributes:
-        engine: runs what is not stacked.
-        options: of the backend, checked.
-        seed: of the job.
+        engine: runs circuits that are too wide to run in stacks.
+        options: checked options of the backend.
+        seed: seed of the job.
         first: the job's index of the pub's first row.
         check: called now and then; what it raises ends the job.
     """
@@ -44,31 +44,31 @@ class Estimation:
 
 
 def estimate_pub(pub: EstimatorPub, setting: Estimation) -> tuple[RealArray, RealArray, int]:
-    """Values and standard errors in the pub's broadcast shape, and the shots of each basis (0: exact)."""
+    """Returns values and standard errors in the pub's broadcast shape, and the shots of each basis (0: exact)."""
     shots = math.ceil(1 / pub.precision**2) if pub.precision else 0
     circuit = pub.circuit
-    given = pub.parameter_values
-    rows = given.as_array(circuit.parameters).reshape(given.size, circuit.num_parameters)
+    bindings = pub.parameter_values
+    rows = bindings.as_array(circuit.parameters).reshape(bindings.size, circuit.num_parameters)
     terms = labelled(pub.observables)
-    row_of = np.arange(len(rows)).reshape(given.shape)
+    row_of = np.arange(len(rows)).reshape(bindings.shape)
     term_of = np.arange(len(terms)).reshape(pub.observables.shape)
     row_of, term_of = np.broadcast_arrays(row_of, term_of)
     evs, stds = np.zeros(row_of.size), np.zeros(row_of.size)
     for places, evaluator, values, firsts in _groups(circuit, rows, row_of.reshape(-1), term_of.reshape(-1)):
-        wanted = [evaluator.qubit_map.observable(terms[index]) for index in term_of.reshape(-1)[places[0]]]
-        for number, (mean, error) in enumerate(_values(evaluator, values, wanted, shots, setting, firsts)):
+        observables = [evaluator.qubit_map.observable(terms[index]) for index in term_of.reshape(-1)[places[0]]]
+        for number, (mean, error) in enumerate(_values(evaluator, values, observables, shots, setting, firsts)):
             evs[places[number]], stds[places[number]] = mean, error
     return evs.reshape(row_of.shape), stds.reshape(row_of.shape), shots
 
 
 def _groups(circuit: QuantumCircuit, rows: RealArray, row_of: NDArray[np.int64], term_of: NDArray[np.int64]) -> Any:
-    """Rows that want the same observables: (places of each row's values, evaluator, values, numbers of the rows)."""
+    """Groups rows with the same observables: yields (places of each row's results, evaluator, values, row numbers)."""
     places: dict[int, list[int]] = {}
     for place, row in enumerate(row_of.tolist()):
         places.setdefault(row, []).append(place)
     alike: dict[tuple[int, ...], list[int]] = {}
-    for row, own in places.items():
-        alike.setdefault(tuple(term_of[own].tolist()), []).append(row)
+    for row, row_places in places.items():
+        alike.setdefault(tuple(term_of[row_places].tolist()), []).append(row)
     evaluator = make_evaluator(circuit)
     for members in alike.values():
         if evaluator is not None:
@@ -82,34 +82,34 @@ def _groups(circuit: QuantumCircuit, rows: RealArray, row_of: NDArray[np.int64],
 def _values(
     evaluator: Evaluator,
     values: RealArray,
-    wanted: Sequence[Observable],
+    observables: Sequence[Observable],
     shots: int,
     setting: Estimation,
     numbers: Sequence[int],
 ) -> Any:
-    """(means, standard errors) of the wanted observables at each row; ``numbers`` are those of the pub's rows."""
+    """Yields (means, standard errors) of the observables at each row; ``numbers`` are the rows' numbers in the pub."""
     threads = num_threads(setting.options["threads"])
     options = plan_options(setting.options)
     if not shots:
-        for _, exact in evaluator.expectations(values, wanted, setting.engine, options, threads):
+        for _, exact in evaluator.expectations(values, observables, setting.engine, options, threads):
             setting.check()
             yield from zip(exact, np.zeros_like(exact), strict=True)
         return
     for rows, states in evaluator.states(values, setting.engine, options, threads):
         setting.check()
         for number, state in zip(numbers[rows], states, strict=True):
-            yield _sampled(state, wanted, shots, setting, setting.first + number)
+            yield _sampled(state, observables, shots, setting, setting.first + number)
 
 
 def _sampled(
-    state: NDArray[np.complexfloating], wanted: Sequence[Observable], shots: int, setting: Estimation, row: int
+    state: NDArray[np.complexfloating], observables: Sequence[Observable], shots: int, setting: Estimation, row: int
 ) -> tuple[RealArray, RealArray]:
-    """Means of ``shots`` measurements in each basis that the observables need, and their standard errors.
+    """Returns means of ``shots`` measurements in each basis that the observables need, and their standard errors.
 
     The row's index in the job, ``row``, is part of the key of its random streams.
     """
-    means = SampledMeans(wanted, shots)
-    for number, basis in enumerate(commuting_groups(wanted)):
+    means = SampledMeans(observables, shots)
+    for number, basis in enumerate(commuting_groups(observables)):
         generator = stream(setting.seed, (row, number))
         means.add(basis, *np.unique(_measured(state, basis, generator.random(shots), setting), return_counts=True))
     return means.values_and_errors()
@@ -118,7 +118,7 @@ def _sampled(
 def _measured(
     state: NDArray[np.complexfloating], basis: Basis, uniforms: RealArray, setting: Estimation
 ) -> NDArray[np.int64]:
-    """Basis states drawn after X and Y were turned to Z on the qubits of ``basis``."""
+    """Turns X and Y to Z on the qubits of ``basis``, then draws basis states."""
     engine, options = setting.engine, plan_options(setting.options)
     num_qubits = state.size.bit_length() - 1
     ops = []

@@ -1,6 +1,6 @@
-"""Sums of Pauli strings as masks: their values on states, what they make of states, the bases that measure them.
+"""Sums of Pauli strings as masks: their values in states, their images of states, and the bases that measure them.
 
-In: labels, states as arrays. Out: `Observable`s, numbers, arrays. It knows nothing of Qiskit, circuits or engines.
+In: labels, states as arrays. Out: `Observable`s, numbers, arrays. It may not know of Qiskit, circuits or engines.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ RealArray = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Observable:
-    """A sum of Pauli strings: qubit q holds X where only ``x`` has its bit, Z where only ``z`` has it, Y where both.
+    """A sum of Pauli strings: X is on a qubit whose bit only ``x`` has, Z if only ``z`` has it, Y if both have it.
 
     Attributes:
         x: uint64 ``(terms,)``.
@@ -34,7 +34,7 @@ class Observable:
 
     @classmethod
     def of(cls, terms: Iterable[tuple[tuple[int, int], float]]) -> Observable:
-        """The sum of ((x, z), weight); equal strings become one."""
+        """Makes the sum of ((x, z), weight); equal strings become one."""
         sums: dict[tuple[int, int], float] = {}
         for string, weight in terms:
             sums[string] = sums.get(string, 0.0) + weight
@@ -43,7 +43,7 @@ class Observable:
 
 
 class Placed(NamedTuple):
-    """A Pauli string where some qubits stay |0>: ``(x, z)`` on the others, times ``i**turns``, flipping ``idle``."""
+    """A Pauli string that flips the qubits ``idle``, which are |0>: ``(x, z)`` on the others, times ``i**turns``."""
 
     string: tuple[int, int]
     idle: int = 0
@@ -51,12 +51,12 @@ class Placed(NamedTuple):
 
 
 def placed(label: str, places: Sequence[int]) -> Placed:
-    """A string of ``IXYZ`` on qubits.
+    """Converts a string of ``IXYZ`` to masks over qubits.
 
     Args:
         label: its last letter is for ``places[0]``.
-        places: qubits, -1 for one that stays |0>: Z is 1 there, X flips it, Y too with a factor i; bit j of what is
-            flipped is for ``places[j]``.
+        places: qubits, -1 for one that stays |0>: Z is 1 there, X flips it, Y flips it with a factor i. Bit j of the
+            mask of flipped qubits is for ``places[j]``.
     """
     x = z = idle = turns = 0
     for bit, (letter, place) in enumerate(zip(reversed(label), places, strict=True)):
@@ -71,12 +71,12 @@ def placed(label: str, places: Sequence[int]) -> Placed:
 
 
 def string_values(states: NDArray[np.complexfloating], x: Masks, z: Masks, threads: int) -> RealArray:
-    """``<state| P |state>`` of each Pauli string, ``(rows, strings)``.
+    """Returns ``<state| P |state>`` of each Pauli string, ``(rows, strings)``.
 
     Args:
         states: ``(rows, 2**num_qubits)``.
-        x: of the strings, as of an `Observable`.
-        z: the same.
+        x: masks of the strings, as in an `Observable`.
+        z: as ``x``.
         threads: the result is the same for any number.
     """
     values = np.empty((len(states), len(x)))
@@ -86,7 +86,7 @@ def string_values(states: NDArray[np.complexfloating], x: Masks, z: Masks, threa
 
 
 def expectations(states: NDArray[np.complexfloating], observables: Sequence[Observable], threads: int) -> RealArray:
-    """<state| observable |state> for each, ``(rows, observables)``; every Pauli string is evaluated once.
+    """Returns <state| observable |state>, ``(rows, observables)``; every distinct Pauli string is evaluated once.
 
     Args:
         states: ``(rows, 2**num_qubits)``.
@@ -97,11 +97,12 @@ def expectations(states: NDArray[np.complexfloating], observables: Sequence[Obse
 
 
 def weighted(observables: Sequence[Observable], evaluate: Callable[[Masks, Masks], RealArray]) -> RealArray:
-    """The values of ``observables``, ``(rows, observables)``, from those of their Pauli strings.
+    """Returns the values of ``observables``, ``(rows, observables)``, from those of their Pauli strings.
 
     Args:
-        observables: of any strings.
-        evaluate: for masks x and z the values of these strings, ``(rows, strings)``; it is asked once, for each once.
+        observables: any observables.
+        evaluate: returns the values ``(rows, strings)`` of the strings with masks x and z; it is called once, with
+            distinct strings.
     """
     number: dict[tuple[int, int], int] = {}
     places = [
@@ -117,7 +118,7 @@ def weighted(observables: Sequence[Observable], evaluate: Callable[[Masks, Masks
 
 
 def applied(states: NDArray[np.complex128], observable: Observable, threads: int) -> NDArray[np.complex128]:
-    """Observable |state> for each state, ``(rows, 2**num_qubits)``."""
+    """Returns observable |state> for each state, ``(rows, 2**num_qubits)``."""
     out = np.empty_like(states)
     _native.pauli_sum(states, observable.x, observable.z, observable.weights, out, threads)
     return out
@@ -126,12 +127,12 @@ def applied(states: NDArray[np.complex128], observable: Observable, threads: int
 def mean_and_variance(
     state: NDArray[np.complexfloating], terms: Sequence[tuple[str, float]], places: Sequence[int], threads: int
 ) -> tuple[float, float]:
-    """``<H>`` and ``<H^2> - <H>^2``, the latter as the squared norm of ``(H - <H>) |state>``: nothing cancels.
+    """Returns ``<H>`` and ``<H^2> - <H>^2``, as the squared norm of ``(H - <H>) |state>``, so that nothing cancels.
 
     Args:
         state: ``(2**n,)``.
         terms: (label, weight) of H.
-        places: as for `placed`; images that differ in what they flip of idle qubits are orthogonal.
+        places: as for `placed`; images that flip different idle qubits are orthogonal.
         threads: the result is the same for any number.
     """
     by_idle: dict[int, list[tuple[Placed, float]]] = {0: []}
@@ -141,17 +142,17 @@ def mean_and_variance(
     mean = float(expectations(state[None], [still(by_idle[0])], threads)[0, 0])
     by_idle[0].append((Placed((0, 0)), -mean))
     ket = np.asarray(state, complex)[None]
-    images = (_image(ket, own, threads) for own in by_idle.values())
+    images = (_image(ket, flipping, threads) for flipping in by_idle.values())
     return mean, sum(float(np.vdot(image, image).real) for image in images)
 
 
 def still(terms: Iterable[tuple[Placed, float]]) -> Observable:
-    """The terms that flip no idle qubit: the value of any other is 0."""
+    """Sums the terms that flip no idle qubit: the value of any other is 0."""
     return Observable.of((string.string, weight) for string, weight in terms if not string.idle)
 
 
 def _image(ket: NDArray[np.complex128], terms: Sequence[tuple[Placed, float]], threads: int) -> NDArray[np.complex128]:
-    """What terms that flip the same idle qubits make of the others' state: a sum with real and imaginary weights."""
+    """Applies terms that flip the same idle qubits to the other qubits' state; their weights are real or imaginary."""
     parts = [
         Observable.of((s.string, -weight if s.turns & 2 else weight) for s, weight in terms if s.turns & 1 == odd)
         for odd in (0, 1)
@@ -172,15 +173,15 @@ class Basis:
     """The axis along which each qubit is measured, as masks: X has its bit in ``x``, Z in ``z``, Y in both.
 
     Attributes:
-        x: of the qubits measured along X or Y.
-        z: of the qubits measured along Z or Y.
+        x: mask of the qubits measured along X or Y.
+        z: mask of the qubits measured along Z or Y.
     """
 
     x: int
     z: int
 
     def letter(self, qubit: int) -> str:
-        """``"X"``, ``"Y"`` or ``"Z"``; ``"I"`` where ``qubit`` is not measured."""
+        """Returns ``"X"``, ``"Y"`` or ``"Z"``, or ``"I"`` if ``qubit`` is not measured."""
         return LETTER_OF_BITS[(self.x >> qubit & 1) + 2 * (self.z >> qubit & 1)]
 
 
@@ -188,21 +189,21 @@ class SampledMeans:
     """Means of observables from measurements in several bases, and their standard errors.
 
     Args:
-        wanted: the observables.
-        shots: of each basis.
+        observables: the observables.
+        shots: number of shots of each basis.
     """
 
-    def __init__(self, wanted: Sequence[Observable], shots: int) -> None:
-        self.wanted = wanted
+    def __init__(self, observables: Sequence[Observable], shots: int) -> None:
+        self.observables = observables
         self.shots = shots
-        self.means = np.array([o.weights[(o.x | o.z) == 0].sum() for o in wanted])
-        self.variances = np.zeros(len(wanted))
-        # each string counts in the first basis that measures it
-        self.left = [np.ones(len(o.weights), bool) for o in wanted]
+        self.means = np.array([o.weights[(o.x | o.z) == 0].sum() for o in observables])
+        self.variances = np.zeros(len(observables))
+        # a string counts in the first basis that measures it
+        self.left = [np.ones(len(o.weights), bool) for o in observables]
 
     def add(self, basis: Basis, samples: NDArray[np.integer], counts: NDArray[np.integer]) -> None:
-        """Takes in the outcomes of one basis: distinct ``samples``, bit q of which is qubit q's, and their counts."""
-        for index, observable in enumerate(self.wanted):
+        """Adds the outcomes of one basis: distinct ``samples``, whose bit q is that of qubit q, and their counts."""
+        for index, observable in enumerate(self.observables):
             taken = measured_in(observable, basis) & self.left[index]
             self.left[index] &= ~taken
             if not taken.any():
@@ -215,14 +216,14 @@ class SampledMeans:
             self.variances[index] += float(counts @ (totals - mean) ** 2) / max(1, self.shots - 1) / self.shots
 
     def values_and_errors(self) -> tuple[RealArray, RealArray]:
-        """Of every observable, once all bases are in."""
+        """Returns the mean and the standard error of every observable, after all bases were added."""
         return self.means, np.sqrt(self.variances)
 
 
 def commuting_groups(observables: Sequence[Observable]) -> list[Basis]:
-    """Measurement bases that serve every Pauli string.
+    """Chooses measurement bases for all Pauli strings.
 
-    Strings share a basis where they hold the same letter on each qubit that both act on; first fit, in order.
+    Strings share a basis if they have the same letter on each qubit that both act on; first fit, in order.
     """
     groups: list[tuple[int, int]] = []
     strings = dict.fromkeys(key for o in observables for key in zip(o.x.tolist(), o.z.tolist(), strict=True))
@@ -237,7 +238,7 @@ def commuting_groups(observables: Sequence[Observable]) -> list[Basis]:
 
 
 def measured_in(observable: Observable, basis: Basis) -> NDArray[np.bool_]:
-    """Which strings of ``observable`` the basis measures, the identity not included."""
+    """Returns the mask of the strings of ``observable`` that the basis measures, without the identity."""
     x, z = np.uint64(basis.x), np.uint64(basis.z)
     support = observable.x | observable.z
     clash = ((observable.x ^ x) | (observable.z ^ z)) & support

@@ -1,7 +1,7 @@
-"""Templates: a circuit with free parameters, lowered once for all rows of parameters.
+"""Makes templates: circuits with free parameters that are lowered once for all rows of parameters.
 
-In: a `QuantumCircuit` whose parameters are free. Out: the circuit with slots, and a `Template`: what goes into them at
-each row. It runs nothing.
+In: a `QuantumCircuit` with free parameters. Out: the circuit with slots, and a `Template`, which computes the numbers
+of the slots at each row. It may not run anything.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ class Angle:
     """One angle of one gate as a function of the parameters.
 
     Attributes:
-        constant: its value where all parameters are 0, if it is affine.
-        terms: (parameter's place, factor), if it is affine.
-        expression: what is evaluated where it is not affine, else None.
-        partials: (parameter's place, derivative as an expression), for one that is not affine.
+        constant: value at parameters that are all 0, if the angle is affine.
+        terms: (parameter's place, factor), if the angle is affine.
+        expression: the angle, if it is not affine; else None.
+        partials: (parameter's place, derivative as an expression), if the angle is not affine.
     """
 
     constant: float
@@ -42,11 +42,11 @@ class Angle:
     partials: tuple[tuple[int, Any], ...] = ()
 
     def term(self, number: int) -> tuple[int, float]:
-        """The term of this number; one that adds nothing where there are fewer."""
+        """Returns the term of this number, or one that adds 0 if there are fewer terms."""
         return self.terms[number] if number < len(self.terms) else (0, 0.0)
 
     def at(self, values: Values, parameters: Sequence[Parameter]) -> NDArray[np.float64]:
-        """Its value at each row, ``(rows,)``."""
+        """Returns the angle at each row, ``(rows,)``."""
         if self.expression is not None:
             return _evaluated(self.expression, values, parameters)
         angle = np.full(len(values), self.constant)
@@ -57,7 +57,7 @@ class Angle:
     def derivatives(
         self, values: Values, parameters: Sequence[Parameter]
     ) -> Iterable[tuple[int, NDArray[np.float64] | float]]:
-        """(parameter's place, derivative at each row), where it is not zero."""
+        """Returns pairs (parameter's place, derivative at each row) of the derivatives that are not zero."""
         if self.expression is None:
             return self.terms
         return [(place, _evaluated(partial, values, parameters)) for place, partial in self.partials]
@@ -65,13 +65,13 @@ class Angle:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Slot:
-    """A gate that waits for its angles.
+    """A gate of a template: its angles are not known yet.
 
     Attributes:
-        gate: its name in the gate table.
+        gate: name in the gate table.
         angles: functions of the parameters.
-        offset: of its first number among those of a row.
-        size: how many numbers its data has.
+        offset: place of the gate's first number in a row of numbers.
+        size: number of entries of the gate's data.
     """
 
     gate: str
@@ -82,14 +82,15 @@ class Slot:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SlotGroup:
-    """The slots of one gate, as arrays: what their angles are and where their data goes.
+    """The slots of one gate as arrays: their angles, and the places of their data.
 
     Attributes:
-        gate: its name in the gate table.
-        constants: of the affine angles, ``(slots, angles)``.
-        terms: (parameters' places, factors), ``(slots, angles)`` each, of the first, second, ... term of every angle.
-        expressions: (slot, angle, expression) of those that are not affine.
-        columns: of a row of numbers: the data of one slot after the other.
+        gate: name in the gate table.
+        constants: constants of the affine angles, ``(slots, angles)``.
+        terms: a pair (parameters' places, factors), arrays ``(slots, angles)``, for the first, second, ... term of all
+            angles.
+        expressions: (slot, angle, expression) of the angles that are not affine.
+        columns: places in a row of numbers: the data of one slot after the other.
     """
 
     gate: str
@@ -100,27 +101,27 @@ class SlotGroup:
 
     @classmethod
     def of(cls, slots: Sequence[Slot]) -> SlotGroup:
-        """The group of ``slots``, all of one gate."""
-        angles = [slot.angles for slot in slots]
+        """Makes the group of ``slots``, which all have the same gate."""
+        slot_angles = [slot.angles for slot in slots]
         terms = []
-        for number in range(max((len(angle.terms) for each in angles for angle in each), default=0)):
-            chosen = np.array([[angle.term(number) for angle in each] for each in angles])
+        for number in range(max((len(angle.terms) for angles in slot_angles for angle in angles), default=0)):
+            chosen = np.array([[angle.term(number) for angle in angles] for angles in slot_angles])
             terms.append((chosen[..., 0].astype(np.int64), chosen[..., 1]))
         return cls(
             slots[0].gate,
-            np.array([[angle.constant for angle in each] for each in angles]),
+            np.array([[angle.constant for angle in angles] for angles in slot_angles]),
             tuple(terms),
             tuple(
                 (slot, index, angle.expression)
-                for slot, each in enumerate(angles)
-                for index, angle in enumerate(each)
+                for slot, angles in enumerate(slot_angles)
+                for index, angle in enumerate(angles)
                 if angle.expression is not None
             ),
             np.concatenate([np.arange(slot.offset, slot.offset + slot.size) for slot in slots]),
         )
 
     def data(self, values: Values, parameters: Sequence[Parameter]) -> NDArray[np.complex128]:
-        """What belongs in ``columns`` at each row; a row does not depend on the others."""
+        """Returns the numbers for ``columns`` at each row; a row does not depend on the others."""
         angles = np.repeat(self.constants[None], len(values), axis=0)
         for places, factors in self.terms:
             angles += factors * values[:, places]
@@ -131,14 +132,14 @@ class SlotGroup:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Template:
-    """What a circuit's slots hold at each row of parameters; it can be sent to another process.
+    """Computes the numbers in a circuit's slots at each row of parameters; it can be sent to another process.
 
     Attributes:
         parameters: in the order of ``circuit.parameters``.
-        names: theirs.
-        slots: by number.
-        width: numbers of a row: the data of all slots.
-        groups: the slots by gate.
+        names: names of the parameters.
+        slots: in the order of the circuit.
+        width: length of a row of numbers, which holds the data of all slots.
+        groups: the slots, grouped by gate.
     """
 
     parameters: tuple[Parameter, ...]
@@ -148,14 +149,14 @@ class Template:
     groups: tuple[SlotGroup, ...]
 
     def data(self, values: Values) -> NDArray[np.complex128]:
-        """The slots' data at each row, ``(rows, width)``."""
+        """Returns the slots' data at each row, ``(rows, width)``."""
         out = np.empty((len(values), self.width), complex)
         for group in self.groups:
             out[:, group.columns] = group.data(values, self.parameters)
         return out
 
     def chain(self, values: Values, overlaps: NDArray[np.complex128]) -> Values:
-        """The gradient ``(rows, parameters)``: 2 Re sum of the data's derivatives times ``overlaps``."""
+        """Returns the gradient ``(rows, parameters)``: 2 Re sum of the data's derivatives times ``overlaps``."""
         gradient = np.zeros((len(values), len(self.parameters)))
         for slot in self.slots:
             angles = np.stack([angle.at(values, self.parameters) for angle in slot.angles], axis=1)
@@ -170,11 +171,10 @@ class Template:
 
 
 def make_template(circuit: QuantumCircuit) -> tuple[QuantumCircuit, Template] | None:
-    """``circuit`` with `SlotGate`s in place of parametric gates, and its template.
+    """Returns ``circuit`` with `SlotGate`s in place of parametric gates, and its template.
 
-    None where a parameter stands where no slot can: inside control flow, or in a gate that nothing is known of.
-
-    Parametric gates that are not of the table are replaced by their definitions.
+    None if a parameter is in a place that takes no slot: inside control flow, or in a gate that is neither in the gate
+    table nor defined by other gates. Parametric gates that are not in the table are replaced by their definitions.
     """
     builder = _Builder(tuple(circuit.parameters))
     slotted = _without_instructions(circuit)
@@ -192,7 +192,7 @@ def make_template(circuit: QuantumCircuit) -> tuple[QuantumCircuit, Template] | 
 
 
 class _NoSlotError(Exception):
-    """A parameter where no slot can be."""
+    """A parameter is in a place that takes no slot."""
 
 
 class _Builder:
@@ -205,7 +205,7 @@ class _Builder:
         self.width = 0
 
     def phase(self, angle: Any, out: QuantumCircuit) -> None:
-        """A global phase as part of the circuit, as a slot where it is parametric."""
+        """Appends a global phase to ``out``, as a slot if it is parametric."""
         if isinstance(angle, ParameterExpression) and angle.parameters:
             out.append(self.slot(GATES["global_phase"], [angle], 0, None), [])
         elif angle:
@@ -227,14 +227,14 @@ class _Builder:
                     out.append(instruction.operation, on, [clbit_of[bit] for bit in instruction.clbits])
                 continue
             on = [qubit_of[qubit] for qubit in instruction.qubits]
-            found: tuple[GateRow, Any, int | None] | None
+            table_gate: tuple[GateRow, Any, int | None] | None
             if instruction.is_standard_gate() and instruction.name in GATES:
-                found = GATES[instruction.name], instruction, None
+                table_gate = GATES[instruction.name], instruction, None
             else:
                 operation = instruction.operation
-                found = _table_gate(operation)
-            if found is not None:
-                row, gate, ctrl_state = found
+                table_gate = _table_gate(operation)
+            if table_gate is not None:
+                row, gate, ctrl_state = table_gate
                 out._append(CircuitInstruction(self.slot(row, gate.params, len(on), ctrl_state), on))
                 continue
             definition = _definition(operation)
@@ -242,6 +242,7 @@ class _Builder:
             self.fill(definition, out, on, [])
 
     def slot(self, row: GateRow, params: Sequence[Any], num_qubits: int, ctrl_state: int | None) -> SlotGate:
+        """Adds a slot for a gate of the table, and returns its placeholder."""
         side = 1 << row.num_targets
         size = side * side if row.kind is Kind.UNITARY else side
         gate = SlotGate(self.width, row.name, num_qubits, ctrl_state)
@@ -250,11 +251,14 @@ class _Builder:
         return gate
 
     def angle(self, param: Any) -> Angle:
+        """Converts a gate's parameter to an `Angle`."""
         if not isinstance(param, ParameterExpression) or not param.parameters:
             return Angle(float(param), ())
         if isinstance(param, Parameter):
             return Angle(0.0, ((self.place[param], 1.0),))
-        ordered = sorted(param.parameters, key=self.place.__getitem__)  # a set: its own order would change the rounding
+        ordered = sorted(
+            param.parameters, key=self.place.__getitem__
+        )  # the order of a set varies, and with it the rounding
         try:
             partials = [(self.place[parameter], param.gradient(parameter)) for parameter in ordered]
             if all(_is_number(partial) for _, partial in partials):
@@ -266,9 +270,9 @@ class _Builder:
 
 
 def _without_instructions(circuit: QuantumCircuit) -> QuantumCircuit:
-    """An empty circuit with the bits, registers, variables and layout of ``circuit``.
+    """Makes an empty circuit with the bits, registers, variables and layout of ``circuit``.
 
-    Not ``copy_empty_like``: it copies the metadata, which may hold what cannot be copied.
+    ``copy_empty_like`` would copy the metadata too, which may hold objects that cannot be copied.
     """
     empty = QuantumCircuit(name=circuit.name)
     empty.add_bits(circuit.qubits)
@@ -283,26 +287,26 @@ def _without_instructions(circuit: QuantumCircuit) -> QuantumCircuit:
 
 
 def _table_gate(operation: Any) -> tuple[GateRow, Any, int | None] | None:
-    """The row of a gate of the table, or of one with further controls; the gate that holds the angles; all controls."""
+    """Returns (row, gate that holds the angles, control state) of a gate of the table, or of one with more controls."""
     row = GATE_OF_CLASS.get(getattr(operation, "base_class", type(operation)))
     if row is not None:
         return row, operation, getattr(operation, "ctrl_state", None)
     if not isinstance(operation, ControlledGate) or operation.base_gate is None:
         return None
     inner = _table_gate(operation.base_gate)
-    own = operation.num_ctrl_qubits
-    if inner is None or operation.num_qubits != own + operation.base_gate.num_qubits:
+    controls = operation.num_ctrl_qubits
+    if inner is None or operation.num_qubits != controls + operation.base_gate.num_qubits:
         return None
     row, gate, state = inner
     if row.num_params != len(gate.params):
         return None  # the controls of CUGate call their base "u", with four angles
     if state is None:
         state = (1 << (operation.base_gate.num_qubits - row.num_targets)) - 1
-    return row, gate, operation.ctrl_state | state << own
+    return row, gate, operation.ctrl_state | state << controls
 
 
 def _definition(operation: Any) -> QuantumCircuit:
-    """The definition of a parametric gate, or _NoSlotError."""
+    """Returns the definition of a parametric gate; raises _NoSlotError if there is none."""
     if hasattr(operation, "blocks"):
         raise _NoSlotError
     try:
@@ -319,10 +323,10 @@ def _is_number(value: Any) -> bool:
 
 
 def _evaluated(expression: Any, values: Values, parameters: Sequence[Parameter]) -> NDArray[np.float64]:
-    """``expression`` at each row, ``(rows,)``.
+    """Evaluates ``expression`` at each row, ``(rows,)``.
 
     Raises:
-        LoweringError: it is not a finite real number somewhere.
+        LoweringError: the value at a row is not a real number.
     """
     if _is_number(expression):
         return np.full(len(values), float(expression))

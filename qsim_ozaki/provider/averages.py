@@ -1,6 +1,6 @@
-"""Expectation values of circuits that measure, reset or branch inside: means over all histories, or sampled.
+"""Computes expectation values of circuits that measure, reset or branch inside: means over all histories, or sampled.
 
-In: an estimator pub, a backend. Out: values and standard errors. It knows nothing of jobs.
+In: an estimator pub, a backend. Out: values and standard errors. It may not know of jobs.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ REGISTER = "estimated"
 
 
 def average_pub(pub: EstimatorPub, backend: OzakiBackend, check: Callable[[], None]) -> RealArray:
-    """The values in the pub's broadcast shape, by exact probabilities of the outcomes on the way.
+    """Returns exact values in the pub's broadcast shape: means over all histories, weighted by their probabilities.
 
     Args:
-        pub: its precision is not looked at.
+        pub: its precision is ignored.
         backend: runs it.
         check: called now and then; what it raises ends the run.
     """
     circuit = pub.circuit
     saving = circuit.copy()
     terms = labelled(pub.observables)
-    for number, each in enumerate(terms):
-        operator = SparsePauliOp.from_list(list(pauli_strings(each))).simplify()
+    for number, observable in enumerate(terms):
+        operator = SparsePauliOp.from_list(list(pauli_strings(observable))).simplify()
         save_expectation_value(saving, operator, saving.qubits, label=f"observable {number}")
     options = {"shots": None, "memory": False, "seed_simulator": 0}
     results = backend.results([saving], _binds(pub), options, check=check)
@@ -46,10 +46,10 @@ def average_pub(pub: EstimatorPub, backend: OzakiBackend, check: Callable[[], No
 def sample_pub(
     pub: EstimatorPub, backend: OzakiBackend, stream: tuple[int, int], check: Callable[[], None]
 ) -> tuple[RealArray, RealArray, int]:
-    """Values and standard errors in the pub's broadcast shape, and the shots of each basis.
+    """Returns sampled values and standard errors in the pub's broadcast shape, and the shots of each basis.
 
-    Every shot goes through the whole circuit, along a history of its own, and is measured in a basis at the end: the
-    scatter is that of a device without noise.
+    Each shot runs the whole circuit, with its own mid-circuit outcomes, and is measured in a basis at the end. Values
+    therefore scatter as those of a device without noise.
 
     Args:
         pub: its precision is above 0.
@@ -59,30 +59,30 @@ def sample_pub(
     """
     shots = math.ceil(1 / pub.precision**2)
     qubit_map = _qubit_map(pub.circuit)
-    wanted = [qubit_map.observable(terms) for terms in labelled(pub.observables)]
-    means = [SampledMeans(wanted, shots) for _ in range(pub.parameter_values.size)]
+    observables = [qubit_map.observable(terms) for terms in labelled(pub.observables)]
+    means = [SampledMeans(observables, shots) for _ in range(pub.parameter_values.size)]
     seed, first = stream
-    for number, basis in enumerate(commuting_groups(wanted)):
-        basis_seed = int(random_stream(seed, (number,)).integers(1 << 63))  # each basis has samples of its own
+    for number, basis in enumerate(commuting_groups(observables)):
+        basis_seed = int(random_stream(seed, (number,)).integers(1 << 63))  # each basis has its own samples
         options = {"shots": shots, "memory": False, "seed_simulator": basis_seed}
         circuit = _measured(pub.circuit, qubit_map, basis)
         for row, result in enumerate(backend.results([circuit], _binds(pub), options, first=first, check=check)):
             samples, counts = _samples(result)
             means[row].add(basis, samples, counts)
-    values, errors = zip(*(each.values_and_errors() for each in means), strict=True)
+    values, errors = zip(*(row.values_and_errors() for row in means), strict=True)
     return _broadcast(pub, np.array(values)), _broadcast(pub, np.array(errors)), shots
 
 
 def _binds(pub: EstimatorPub) -> RealArray | None:
-    """One row per set of parameters; None where there are none to be had."""
-    given, circuit = pub.parameter_values, pub.circuit
-    if not circuit.num_parameters and not given.shape:
+    """Returns one row per set of parameters; None if the circuit has no parameters and the pub no shape."""
+    bindings, circuit = pub.parameter_values, pub.circuit
+    if not circuit.num_parameters and not bindings.shape:
         return None
-    return np.asarray(given.as_array(circuit.parameters).reshape(given.size, circuit.num_parameters), float)
+    return np.asarray(bindings.as_array(circuit.parameters).reshape(bindings.size, circuit.num_parameters), float)
 
 
 def _broadcast(pub: EstimatorPub, values: RealArray) -> RealArray:
-    """``(rows, observables)`` in the pub's shape."""
+    """Broadcasts ``(rows, observables)`` to the pub's shape."""
     rows = np.arange(len(values)).reshape(pub.parameter_values.shape)
     columns = np.arange(values.shape[1]).reshape(pub.observables.shape)
     row_of, column_of = np.broadcast_arrays(rows, columns)
@@ -90,7 +90,7 @@ def _broadcast(pub: EstimatorPub, values: RealArray) -> RealArray:
 
 
 def _qubit_map(circuit: QuantumCircuit) -> QubitMap:
-    """The qubits that some instruction touches, numbered in order; what they measure is part of the history."""
+    """Numbers the qubits that an instruction touches, in order; measurements are part of the circuit's histories."""
     touched = {qubit for item in circuit.data for qubit in item.qubits if item.operation.name != "barrier"}
     place, count = [], 0
     for qubit in circuit.qubits:
@@ -100,10 +100,10 @@ def _qubit_map(circuit: QuantumCircuit) -> QubitMap:
 
 
 def _measured(circuit: QuantumCircuit, qubit_map: QubitMap, basis: Basis) -> QuantumCircuit:
-    """``circuit``, then the qubits of ``basis`` turned and measured into a register of their own."""
+    """Returns ``circuit`` followed by gates and measurements that read ``basis`` into a separate register."""
     measured = circuit.copy()
     register = ClassicalRegister(max(qubit_map.place) + 1, REGISTER)
-    while register.name in {each.name for each in circuit.cregs}:
+    while register.name in {other.name for other in circuit.cregs}:
         register = ClassicalRegister(register.size, register.name + "_")
     measured.add_register(register)
     for qubit, place in enumerate(qubit_map.place):
@@ -117,7 +117,7 @@ def _measured(circuit: QuantumCircuit, qubit_map: QubitMap, basis: Basis) -> Qua
 
 
 def _samples(result: object) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
-    """Values of the last register, and how often each came."""
+    """Returns the distinct values of the last register and their counts."""
     sizes = [size for _, size in result.header["creg_sizes"]]  # type: ignore[attr-defined]
     counts = result.data.counts  # type: ignore[attr-defined]
     below = sum(sizes[:-1])

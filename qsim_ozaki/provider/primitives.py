@@ -1,6 +1,6 @@
 """Native primitives: `EstimatorV2`, exact or sampled, and `SamplerV2`.
 
-In: pubs of Qiskit's primitives. Out: jobs whose results are `PrimitiveResult`s. They run on an `OzakiBackend`'s engine.
+In: pubs of Qiskit's primitives. Out: jobs whose results are `PrimitiveResult`s. They may only run on an `OzakiBackend`.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ SmallBits = NDArray[np.uint8]
 
 
 class OzakiPrimitiveJob(BasePrimitiveJob):  # type: ignore[misc]
-    """A run of a primitive: an `OzakiJob` with the face that primitives have.
+    """A run of a primitive: an `OzakiJob` with the methods of Qiskit's primitive jobs.
 
     Args:
-        job: submitted.
+        job: a job that was submitted.
     """
 
     def __init__(self, job: OzakiJob) -> None:
@@ -43,7 +43,7 @@ class OzakiPrimitiveJob(BasePrimitiveJob):  # type: ignore[misc]
         self._job = job
 
     def result(self, timeout: float | None = None) -> PrimitiveResult[Any]:
-        """Waits for the result; see `OzakiJob.result`.
+        """Waits for the result and returns it; see `OzakiJob.result`.
 
         Args:
             timeout: seconds to wait, None for as long as it takes.
@@ -51,7 +51,7 @@ class OzakiPrimitiveJob(BasePrimitiveJob):  # type: ignore[misc]
         return self._job.result(timeout)
 
     def status(self) -> JobStatus:
-        """QUEUED, RUNNING, and in the end DONE, ERROR or CANCELLED."""
+        """Returns QUEUED, RUNNING, and in the end DONE, ERROR or CANCELLED."""
         return self._job.status()
 
     def cancel(self) -> bool:
@@ -59,19 +59,19 @@ class OzakiPrimitiveJob(BasePrimitiveJob):  # type: ignore[misc]
         return self._job.cancel()
 
     def done(self) -> bool:
-        """Whether it ended with a result."""
+        """Returns whether the job ended with a result."""
         return bool(self._job.done())
 
     def running(self) -> bool:
-        """Whether it runs now."""
+        """Returns whether the job runs now."""
         return bool(self._job.running())
 
     def cancelled(self) -> bool:
-        """Whether it was cancelled."""
+        """Returns whether the job was cancelled."""
         return bool(self._job.cancelled())
 
     def in_final_state(self) -> bool:
-        """Whether it has ended."""
+        """Returns whether the job has ended."""
         return bool(self._job.in_final_state())
 
 
@@ -84,9 +84,9 @@ class EstimatorV2(BaseEstimatorV2):  # type: ignore[misc]
     measures, resets or branches inside, values are means over all of its histories, and sampled shots each follow one.
 
     Args:
-        backend: whose engine and options are used; a new `OzakiBackend` where not given.
-        default_precision: where `run` and the pub give none.
-        seed: of the samples, None for a fresh one; row i of a run draws from a stream of its own.
+        backend: its engine and options are used; None for a new `OzakiBackend`.
+        default_precision: of pubs without a precision, if `run` has none either.
+        seed: of the samples, None for a fresh one; each row of a run has its own random stream.
 
     Example:
         >>> EstimatorV2().run([(circuit, SparsePauliOp("ZZ"), angles)]).result()[0].data.evs
@@ -139,13 +139,13 @@ class EstimatorV2(BaseEstimatorV2):  # type: ignore[misc]
 class SamplerV2(BaseSamplerV2):  # type: ignore[misc]
     """Samples of the classical registers that circuits write.
 
-    Each register is a field of the data, whatever bits it holds, overlapping registers included. A loose bit is a
-    register of its own, ``clbit`` and its index.
+    Each register is a field of the data; registers may share bits. A bit outside all registers is a register by itself,
+    named ``clbit`` and its index.
 
     Args:
-        backend: whose engine and options are used; a new `OzakiBackend` where not given.
-        default_shots: where `run` and the pub give none.
-        seed: of the samples, None for a fresh one; row i of a run draws from a stream of its own.
+        backend: its engine and options are used; None for a new `OzakiBackend`.
+        default_shots: of pubs without shots, if `run` has none either.
+        seed: of the samples, None for a fresh one; each row of a run has its own random stream.
 
     Example:
         >>> SamplerV2(seed=7).run([(circuit, angles)], shots=1000).result()[0].data.meas.get_counts()
@@ -179,8 +179,8 @@ class SamplerV2(BaseSamplerV2):  # type: ignore[misc]
         return _submitted(self._backend, work)
 
     def _sample(self, pub: SamplerPub, stream: tuple[int, int], check: Callable[[], None]) -> SamplerPubResult:
-        circuit, given, shape = pub.circuit, pub.parameter_values, pub.parameter_values.shape
-        rows = given.as_array(circuit.parameters).reshape(given.size, circuit.num_parameters)
+        circuit, bindings, shape = pub.circuit, pub.parameter_values, pub.parameter_values.shape
+        rows = bindings.as_array(circuit.parameters).reshape(bindings.size, circuit.num_parameters)
         options = {"memory": True, "shots": pub.shots, "seed_simulator": stream[0]}
         binds = rows if circuit.num_parameters or shape else None
         pieces: dict[str, list[SmallBits]] = {}
@@ -203,7 +203,7 @@ class SamplerV2(BaseSamplerV2):  # type: ignore[misc]
 
 
 def _bits(data: ExperimentResultData, shots: int, width: int) -> SmallBits:
-    """Bit j of each shot's value in column j, ``(shots, width)``."""
+    """Returns bit j of each shot's value in column j, ``(shots, width)``."""
     if isinstance(data, DrawnData):
         return data.drawn.bits(width)
     memory = getattr(data, "memory", None)
@@ -216,13 +216,14 @@ def _bits(data: ExperimentResultData, shots: int, width: int) -> SmallBits:
 
 
 def _packed(bits: SmallBits) -> SmallBits:
-    """Columns as `BitArray` holds them: big-endian bytes, bit 0 last."""
+    """Packs columns as `BitArray` holds them: big-endian bytes, bit 0 last."""
     return np.packbits(bits, axis=1, bitorder="little")[:, ::-1]
 
 
 def _seed_of(seed: int | None, backend: OzakiBackend) -> int:
-    given = backend.options.seed_simulator if seed is None else seed
-    return fresh_seed() if given is None else int(given)
+    if seed is None:
+        seed = backend.options.seed_simulator
+    return fresh_seed() if seed is None else int(seed)
 
 
 def _checked_backend(backend: OzakiBackend | None) -> OzakiBackend:
