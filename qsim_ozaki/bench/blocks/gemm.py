@@ -35,7 +35,7 @@ CHILD_SECONDS = 600.0
 
 @dataclass(frozen=True, slots=True)
 class GemmOptions:
-    """What to measure.
+    """The maps, sizes and engine that are measured.
 
     Attributes:
         engine: ``"cpu"`` or ``"cuda"``.
@@ -166,7 +166,7 @@ def variants(block: BlockMap, only: tuple[str, ...]) -> list[Variant]:
 
 
 def others(options: GemmOptions) -> list[Line]:
-    """What takes another process: narrower instruction sets on a CPU, cuBLAS' own emulation on a GPU."""
+    """Measures what needs a process of its own: narrower instruction sets on a CPU, cuBLAS' emulation on a GPU."""
     lines: list[Line] = []
     if options.engine == "cuda" and "library" in options.only:
         changes = {"CUBLAS_EMULATE_DOUBLE_PRECISION": "1", "CUBLAS_EMULATION_STRATEGY": "eager"}
