@@ -29,7 +29,7 @@ from qsim_ozaki.ir import Kind, Op
 UNIT = {"double": 2.0**-53, "single": 2.0**-24}
 DTYPE = {"double": np.complex128, "single": np.complex64}
 CHECKED_QUBITS, CHECKED_COLUMNS = 18, 8
-# by the names of `cuda_kernels.HELD_MACROS` (to 6 qubits) or `cuda_kernels.STREAMED_MACROS` from the third on
+# by the names of `kernels.HELD_MACROS` (to 6 qubits) or `kernels.STREAMED_MACROS` from the third on
 OTHER_SHAPES = {
     ("double", 4): ("128 16 1 3 4 2",),
     ("double", 5): ("256 8 2 4 4 1", "128 4 1 4 4 3"),

@@ -1,6 +1,6 @@
 // dense/gather.cu -- copies part of a state into a 2^k x columns matrix (rows = target qubits) and back, for a library product.
 // Arrays     state amp_t[2^n]; block amp_t[2^k, num_columns] row-major; places uint64 pairs: (offset, slot) of threads and of
-//            iterations in the state's order, the same in the block's, then (offset in the state, in the block) of tiles (cuda_dense.py)
+//            iterations in the state's order, the same in the block's, then (offset in the state, in the block) of tiles (engines/cuda/dense/tables.py)
 // Launch     256 threads a block, any grid (grid-stride over tiles)
 // Work       32 B a complex128 amplitude each way: one pass, bound by memory
 // Layout     a tile holds whole 128-byte lines of both sides; in shared memory it is swizzled so that both read it without conflicts

@@ -1,6 +1,6 @@
 // dense/held.cu -- one 2^k x 2^k unitary, k = 4 to 6, on any k qubits, in place, complex128 or complex64.
 // Arrays     state amp_t[2^n] in/out; matrix double2 in fragment order, places uint64: offsets and slots of threads as they fetch,
-//            offsets of lanes as they store, slots of lanes as they read (all from cuda_dense.py); tickets uint64[1], 0 at the launch
+//            offsets of lanes as they store, slots of lanes as they read (all from engines/cuda/dense/tables.py); tickets uint64[1], 0 at the launch
 // Launch     kThreads a block, at most num_tiles blocks, kStages tiles of dynamic shared memory
 // Work       two amplitudes' bytes and 6 * 2^k (three products) or 8 * 2^k flop an amplitude: bound by memory. Hopper's FP32 units
 //            do no more flop a second, so complex64 is multiplied in FP64 too

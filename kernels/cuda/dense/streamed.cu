@@ -1,6 +1,6 @@
 // dense/streamed.cu -- one 2^k x 2^k unitary, k = 7 to 9, on any k qubits, in place, complex128 or complex64.
 // Arrays     state amp_t[2^n] in/out; matrix double2 in fragment order, places uint64: offsets and slots of threads as they fetch,
-//            offsets of iterations, of blocks of 16 rows, of lanes as they store, slots of lanes as they read (all from cuda_dense.py)
+//            offsets of iterations, of blocks of 16 rows, of lanes as they store, slots of lanes as they read (all from engines/cuda/dense/tables.py)
 // Launch     kThreads a block, any grid (grid-stride over tiles); one tile of dynamic shared memory
 // Work       two amplitudes' bytes and 6 * 2^k flop an amplitude: bound by tensor cores. Hopper's FP32 units do no more flop a
 //            second, so complex64 is multiplied in FP64 too

@@ -4,7 +4,7 @@
 #pragma once
 #include "common/common.cuh"
 
-// Codes as in cuda_program.py; families have one code per register bit b, or per pair a < b.
+// Codes as in engines/cuda/interpreter.py; families have one code per register bit b, or per pair a < b.
 enum Code : unsigned {
     kEnd = 0,
     kExchange = 1,     // at: layout

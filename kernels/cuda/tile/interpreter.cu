@@ -1,5 +1,5 @@
 // tile/interpreter.cu -- runs a compiled list of gates inside tiles of 2^T amplitudes: one read and one write of the state.
-// Arrays     state amp_t[2^n] in/out; program uint64 words as packed by cuda_program.py (layouts, operators, tables)
+// Arrays     state amp_t[2^n] in/out; program uint64 words as packed by engines/cuda/interpreter.py (layouts, operators, tables)
 // Launch     2^(T-kRegisterQubits) threads a block, at most num_tiles blocks (grid-stride over tiles), 2^T amplitudes of dynamic shared memory
 // Work       32 B a complex128 amplitude, plus 2 FMA for a rotation, 4 for a table of phases, 16 for a 4x4 matrix
 // Layout     a thread holds 4 (complex64: 5) qubits in registers; an exchange through swizzled shared memory brings others

@@ -1,6 +1,6 @@
 // tile/pairs.cuh -- 4x4 matrices on two qubits that number neighbouring threads, chosen by other qubits, by tensor cores.
 // Arrays     tables: for each matrix and thread of a warp 16 bytes from `at` on, its part of a real 8x8 one: two doubles, or of complex64
-//            two floats of 11 bits and what they lack (cuda_pairs.py)
+//            two floats of 11 bits and what they lack (engines/cuda/tile/pairs.py)
 // Bound      1024 products an instruction for 64 amplitudes, 16 each: complex128 in the time of 8 FMA (sm_90); complex64 by three such of TF32,
 //            and 12 instructions that split two amplitudes
 // Exactness  complex64: operands of 22 bits and a sign, sums of FP32; what both halves lack is left out, 2^-23 of a product

@@ -1,5 +1,5 @@
 // tile/straight.cuh -- the frame of a generated tile kernel: loads, exchanges, stores and operators with compile-time places.
-// A generated source (cuda_source.py) defines the macros, includes this file and spells out one pass in a struct Body.
+// A generated source (engines/cuda/codegen/source.py) defines the macros, includes this file and spells out one pass in a struct Body.
 // Macros     QSIM_TILE tile qubits; QSIM_CONSTANTS, QSIM_MASKS sizes of the arguments; QSIM_PHASES bytes of phases of two tiles' numbers;
 //            QSIM_TABLES bytes of tables that outer bits choose from; QSIM_ROOM bytes of shared memory; QSIM_BLOCKS blocks that share
 //            a processor; QSIM_FRESH_REGISTERS, QSIM_FRESH_THREADS bits of register and thread numbers at the load whose qubits are |0>
@@ -16,7 +16,7 @@
 constexpr int kThreads = 1 << (QSIM_TILE - kRegisterQubits);
 // Where an amplitude of the tile is in shared memory, its slot: complex128 mixes high bits into the low ones, complex64 leaves an amplitude
 // free after every line, line of lines and so on. Lanes that differ in bits of different residues modulo a line's meet no conflict in both;
-// padding takes memory, and no instruction where register bits are known. As cuda_layout.GENERATED has it.
+// padding takes memory, and no instruction where register bits are known. As engines/cuda/device/shapes.py, GENERATED, has it.
 constexpr bool kPadded = !kIsDouble;
 __device__ constexpr unsigned padded(unsigned bytes) {
     constexpr unsigned kWhole = ~(unsigned)(sizeof(amp_t) - 1);

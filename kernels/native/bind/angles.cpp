@@ -125,7 +125,7 @@ void bind_angles(nb::module_& m) {
     m.def("angles_of", &angles_of, "values"_a);
     m.def("phases_of", &phases_of, "angles"_a);
     m.def("tile_items", &tile_items, "ops"_a,
-          "Of each operator (qubits, terms) or (qubit, before, all after, 1 after, cos, sin); None where it is neither; see cuda_lower.py.");
+          "Of each operator (qubits, terms) or (qubit, before, all after, 1 after, cos, sin); None where it is neither; see engines/cuda/tile/items.py.");
 }
 
 }  // namespace qsim

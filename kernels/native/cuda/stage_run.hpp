@@ -13,7 +13,7 @@ namespace qsim {
 
 constexpr int kWindow = 96;    // a scan ends after as many blocked items: keeps its time bounded
 constexpr int kLevels = 16;    // rounds of tables that are told apart
-constexpr int kSelecting = 3;  // qubits that may choose the matrix of a block on a pair, MAX_SELECTING of cuda_pairs.py
+constexpr int kSelecting = 3;  // qubits that may choose the matrix of a block on a pair, MAX_SELECTING of engines/cuda/tile/pairs.py
 
 // For each qubit, the mask of all qubits of the diagonals on it that wait; diagonals of signs alone are kept apart.
 struct Waiting {
@@ -85,7 +85,7 @@ struct StageRun {
     // Whether an item acts as a block on the pair.
     bool is_on_pair(const StageItem& item) const { return item.mixed && !(item.mixed & ~pair) && selects(item.used & ~pair); }
 
-    // Whether the open block takes one more operator, which reads the qubits `outer` outside the pair. As cuda_work.py does it:
+    // Whether the open block takes one more operator, which reads the qubits `outer` outside the pair. As engines/cuda/tile/stages.py does it:
     // - where the block stands, if as few qubits choose its matrix then;
     // - moved to the end of the stage, if `outer` has changed since the block and nothing that it reads has;
     // - with the diagonal at its beginning taken out as a table, if that alone is in the way.
