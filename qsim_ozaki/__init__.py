@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 # subpackage: the public names that it holds
 _PUBLIC = {
+    "provider": ("OzakiBackend", "EstimatorV2", "SamplerV2", "plot_counts", "to_jsonable"),
     "estimation": ("expectation_gradient",),
     "lowering": (
         "SaveInstruction",
@@ -51,7 +52,6 @@ _PUBLIC = {
         "save_statevector_dict",
         "set_statevector",
     ),
-    "provider": ("EstimatorV2", "OzakiBackend", "SamplerV2", "plot_counts", "to_jsonable"),
 }
 __all__ = [name for names in _PUBLIC.values() for name in names]
 

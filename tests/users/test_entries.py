@@ -66,7 +66,7 @@ MISSPELT = [
     (lambda: EstimatorV2(backend=3), OptionError, "backend of type int is not allowed"),
     (lambda: SamplerV2(default_shots=0), OptionError, "shots=0 is not allowed"),
     (lambda: EstimatorV2(default_precision="x"), OptionError, "precision='x' is not allowed"),
-    (lambda: EstimatorV2(seed="a"), OptionError, "seed_simulator='a' is not allowed"),
+    (lambda: EstimatorV2(seed="a"), OptionError, "seed='a' is not allowed"),
     (lambda: SamplerV2(shots=3), TypeError, "unexpected keyword argument 'shots'"),
     (lambda: SamplerV2().run([bell()], shotz=3), TypeError, "unexpected keyword argument 'shotz'"),
     (lambda: EstimatorV2().run([], precison=0.1), TypeError, "unexpected keyword argument 'precison'"),
@@ -89,7 +89,8 @@ def test_t81_a_billion_shots_of_a_row_need_no_memory_of_their_own(monkeypatch):
     circuit.measure_all()
     few = OzakiBackend(seed_simulator=4).run(circuit, parameter_binds={A: 0.7}, shots=5000).result()
     assert few.results[0].metadata["steps"] == {"stack": 1}
-    monkeypatch.setattr("qsim_ozaki.runtime.sampling.SHOTS_PER_BLOCK", 1000)
+    for module in ("runtime.sampling", "provider.rows"):
+        monkeypatch.setattr(f"qsim_ozaki.{module}.SHOTS_PER_BLOCK", 1000)
     many = OzakiBackend(seed_simulator=4).run(circuit, parameter_binds={A: 0.7}, shots=5000).result()
     assert "stack" not in many.results[0].metadata["steps"]
     assert many.get_counts() == few.get_counts()
