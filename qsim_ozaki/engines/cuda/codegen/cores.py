@@ -94,6 +94,7 @@ def share_tables(work: Sequence[Work]) -> list[Work]:
 
 
 def _touched_qubits(work: Work) -> int:
+    """Returns the mask of the qubits that the work reads or changes."""
     if isinstance(work, PhaseTerms):
         keys = 0
         for key in work.terms:

@@ -114,8 +114,10 @@ def _can_select(qubits: int, selectable: int) -> bool:
 
 
 def _touched_qubits(work: Item | PhaseTerms) -> int:
+    """Returns the mask of the qubits that an item or phases read or change."""
     return other_qubits(work.terms, (), 0) if isinstance(work, PhaseTerms) else work.mixed | work.used
 
 
 def _changed_qubits(work: Item | PhaseTerms) -> int:
+    """Returns the mask of the qubits that an item changes; phases change none."""
     return 0 if isinstance(work, PhaseTerms) else work.mixed
