@@ -9,8 +9,8 @@ from support.reference import op_matrix, tolerance, unitary_of
 
 from qsim_ozaki.ir import Kind, Op
 from qsim_ozaki.lowering import GATES, row_op
-from qsim_ozaki.lowering.gates import ANY, INSTRUCTIONS, ROWS, gate_data, inverse_op, structured_op
-from qsim_ozaki.provider.target import build_target
+from qsim_ozaki.lowering.gates import ANY, ROWS, gate_data, inverse_op, structured_op
+from qsim_ozaki.provider.target import INSTRUCTIONS, build_target
 
 FAMILIES = (MCXGate, MCPhaseGate, MCU1Gate)  # their width varies
 VARIABLE_CONTROLS = 3  # of those, here
