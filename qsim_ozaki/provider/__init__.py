@@ -1,28 +1,41 @@
-"""The interface to Qiskit: the backend, its options, jobs and results, and the primitives."""
+"""Qiskit's face: the backend, its options, jobs and results, and the primitives.
 
-from qsim_ozaki.provider.backend import OzakiBackend
-from qsim_ozaki.provider.jsonable import to_jsonable
-from qsim_ozaki.provider.options import BackendOptions
-from qsim_ozaki.provider.plots import plot_counts
-from qsim_ozaki.provider.prepare import Prepared, prepare_circuit, request
-from qsim_ozaki.provider.primitives import EstimatorV2, SamplerV2
-from qsim_ozaki.provider.result import counts_of
-from qsim_ozaki.provider.rows import JobContext, Unit, make_units
-from qsim_ozaki.provider.workers import stream_all
+Names are imported when first used: a backend does not wait for the modules of the primitives.
+"""
 
-__all__ = [
-    "BackendOptions",
-    "EstimatorV2",
-    "JobContext",
-    "OzakiBackend",
-    "Prepared",
-    "SamplerV2",
-    "Unit",
-    "counts_of",
-    "make_units",
-    "plot_counts",
-    "prepare_circuit",
-    "request",
-    "stream_all",
-    "to_jsonable",
-]
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from qsim_ozaki import lazy
+
+if TYPE_CHECKING:
+    from qsim_ozaki.provider.backend import OzakiBackend as OzakiBackend
+    from qsim_ozaki.provider.jsonable import to_jsonable as to_jsonable
+    from qsim_ozaki.provider.options import BackendOptions as BackendOptions
+    from qsim_ozaki.provider.plots import plot_counts as plot_counts
+    from qsim_ozaki.provider.prepare import Prepared as Prepared
+    from qsim_ozaki.provider.prepare import prepare_circuit as prepare_circuit
+    from qsim_ozaki.provider.prepare import request as request
+    from qsim_ozaki.provider.primitives import EstimatorV2 as EstimatorV2
+    from qsim_ozaki.provider.primitives import SamplerV2 as SamplerV2
+    from qsim_ozaki.provider.result import counts_of as counts_of
+    from qsim_ozaki.provider.rows import JobContext as JobContext
+    from qsim_ozaki.provider.rows import Unit as Unit
+    from qsim_ozaki.provider.rows import make_units as make_units
+    from qsim_ozaki.provider.workers import stream_all as stream_all
+
+_PUBLIC = {
+    "backend": ("OzakiBackend",),
+    "jsonable": ("to_jsonable",),
+    "options": ("BackendOptions",),
+    "plots": ("plot_counts",),
+    "prepare": ("Prepared", "prepare_circuit", "request"),
+    "primitives": ("EstimatorV2", "SamplerV2"),
+    "result": ("counts_of",),
+    "rows": ("JobContext", "Unit", "make_units"),
+    "workers": ("stream_all",),
+}
+__all__ = [name for names in _PUBLIC.values() for name in names]
+
+__getattr__, __dir__ = lazy.attach(__name__, _PUBLIC)
