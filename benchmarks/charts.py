@@ -223,7 +223,7 @@ def draw_h200():
     rows = h200_rows()
     figure = Figure(figsize=(8, 4.8))
     longest = max(row.other_seconds for pair in rows for row in pair)
-    panels = (("from |0…0⟩, as circuits run", 0.2), ("from an arbitrary state", 0.61))
+    panels = (("from |0…0>, as circuits run", 0.2), ("from an arbitrary state", 0.61))
     for side, (title, left) in enumerate(panels):
         axes = figure.add_axes((left, 0.07, 0.38, 0.735))
         for number, pair in enumerate(rows):

@@ -11,6 +11,7 @@ import pytest
 from support import ozaki_forms
 
 from qsim_ozaki.engines import ENGINES, select
+from qsim_ozaki.engines.cpu.engine import CpuEngine
 from qsim_ozaki.engines.cuda.device import kernels as cuda_kernels
 from qsim_ozaki.engines.cuda.device import nvrtc as jit
 from qsim_ozaki.errors import EngineError
@@ -65,6 +66,13 @@ def engine(request):
         if request.param in OPTIONAL:
             pytest.skip(str(error))
         raise
+
+
+@pytest.fixture
+def one_device(monkeypatch):
+    """Engines plan by the same rates, whatever their number of threads: rates choose a plan, a plan fixes the bits."""
+    device = select("cpu", threads=2).device()
+    monkeypatch.setattr(CpuEngine, "device", lambda engine: device)
 
 
 @pytest.fixture

@@ -83,7 +83,7 @@ def test_shared_parameters_and_expressions_follow_the_chain_rule(rng):
 
 
 @pytest.mark.parametrize("num_qubits", [13, 14, 16])  # one tile, and several
-def test_wide_gradients_equal_differences(rng, num_qubits):
+def test_wide_gradients_equal_differences(rng, num_qubits, one_device):
     circuit = parametric_circuit(rng, num_qubits, num_gates=40)
     observable = random_observable(rng, num_qubits)
     values = rng.uniform(-np.pi, np.pi, circuit.num_parameters)

@@ -97,7 +97,7 @@ def test_counts_and_memory_are_the_same_shots():
     assert backend.run(circuit, shots=500).result().get_counts() == result.get_counts()
 
 
-def test_one_seed_gives_the_same_bits_for_any_number_of_threads():
+def test_one_seed_gives_the_same_bits_for_any_number_of_threads(one_device):
     circuit = QuantumCircuit(12)
     for layer in range(3):
         circuit.ry(0.3 + layer, range(12))
