@@ -10,11 +10,12 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from threading import Lock
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+import qsim_ozaki._native as _native
 from qsim_ozaki.errors import EngineError
 from qsim_ozaki.ir import Device, Op, Step
 
@@ -50,6 +51,10 @@ class StackWork:
     num_qubits: int
     ops: Sequence[Op]
     numbers: NDArray[np.complex128]
+
+
+# A step that the extension can run on the host: a tile program, or the factors of a `Prepare`, ``(num_qubits, 2)``.
+HostProgram: TypeAlias = "_native.TileProgram | NDArray[np.complex128]"
 
 
 class State(Protocol):
@@ -124,6 +129,9 @@ class Engine(Protocol):
 
     def collapse(self, state: State, qubits: Sequence[int], outcome: int, scale: float) -> None:
         """Sets amplitudes where some ``qubits[j]`` is not bit j of ``outcome`` to 0; scales the others by ``scale``."""
+
+    def host_programs(self, num_qubits: int, precision: str, steps: Sequence[Step]) -> list[HostProgram] | None:
+        """The steps as programs of the extension, which runs them on many small states; None: they run here alone."""
 
     @property
     def stack_qubits(self) -> int:

@@ -32,6 +32,7 @@ from qsim_ozaki.ir.expressions import (
     Value,
     Variable,
     bits_equal,
+    bits_in,
     uint,
 )
 from qsim_ozaki.ir.op_list import KIND_NUMBERS, KIND_OF_NUMBER, OpList, mask_of
@@ -150,6 +151,7 @@ __all__ = [
     "applied",
     "arms",
     "bits_equal",
+    "bits_in",
     "bits_read",
     "bits_written",
     "commuting_groups",

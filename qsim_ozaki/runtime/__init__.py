@@ -1,7 +1,7 @@
 """Runs flattened programs: planned segments, histories of outcomes, classical values, saved results and samples."""
 
 from qsim_ozaki.runtime.bytecode import Executable, Jump, Segment
-from qsim_ozaki.runtime.executor import Execution, Tally, execute
+from qsim_ozaki.runtime.executor import Execution, execute
 from qsim_ozaki.runtime.flattening import check_saves, flatten
 from qsim_ozaki.runtime.preview import ProgramPlan, plan_program, plan_stack, suggestions
 from qsim_ozaki.runtime.readout import Request
@@ -20,6 +20,7 @@ from qsim_ozaki.runtime.stack import (
     stack_program,
     updates,
 )
+from qsim_ozaki.runtime.tally import Tally
 from qsim_ozaki.runtime.vectors import reordered
 
 __all__ = [

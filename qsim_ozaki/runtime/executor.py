@@ -7,69 +7,45 @@ the steps. It may not import Qiskit.
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from qsim_ozaki.engines import ColumnChecks, Engine, State
+from qsim_ozaki.engines import Engine, State
 from qsim_ozaki.errors import CapacityError, EngineError, LoweringError, OptionError, ProgramError
 from qsim_ozaki.ir import (
     Assign,
     DenseBlock,
     Forget,
-    HadamardPass,
     Initialize,
     Kind,
     Measure,
     Op,
     Path,
-    Prepare,
     Relabel,
     Reset,
     Save,
-    Stack,
-    Step,
-    TilePass,
 )
 from qsim_ozaki.planner import PLANS, Plan
 from qsim_ozaki.runtime import sampling
 from qsim_ozaki.runtime.bytecode import CodeItem, Dispatch, Executable, Jump, Segment
 from qsim_ozaki.runtime.classical import Memory, assign, evaluate, forget, with_bit
+from qsim_ozaki.runtime.compiled import BRANCHES, NORM, ROUNDS, Compiled, Compiler, Failure, is_compilable
 from qsim_ozaki.runtime.history import Cursor, Leaves
 from qsim_ozaki.runtime.placement import Part, Placement
-from qsim_ozaki.runtime.readout import NEGLIGIBLE, Request, exact_end, sampled_end, shown
+from qsim_ozaki.runtime.readout import NEGLIGIBLE, NORM_DRIFT, Request, exact_end, sampled_end, shown, too_many_outcomes
 from qsim_ozaki.runtime.saved import WHOLE_STATES, Result, Savings, as_dict, read
+from qsim_ozaki.runtime.tally import Tally
 from qsim_ozaki.runtime.vectors import Vector, with_factor, with_idle_qubits
 
 # Rounds of all while loops of one history: a loop without end stops within seconds where its rounds are short.
 MAX_ROUNDS = 100_000
 MAX_BRANCHES = 100_000  # histories with exact probabilities; small states take half a minute for so many
-NORM_DRIFT = {"double": 1e-8, "single": 1e-3}  # a drift above this is a defect, not rounding
+ENDLESS = "its while loops have run {} rounds without an end. Let a condition become false"
 BIT_FLIP = (np.ones(2, complex), np.array([1, 0]))
-
-
-@dataclass(slots=True)
-class Tally:
-    """Counts the steps that a run did, per path, and adds up their predicted costs."""
-
-    steps: Counter[str] = field(default_factory=Counter)
-    passes: float = 0.0
-    predicted_seconds: float = 0.0
-    histories: int = 0
-    emulated: list[DenseBlock] = field(default_factory=list)
-    checks: ColumnChecks = field(default_factory=ColumnChecks)
-
-    def add(self, step: Step) -> None:
-        """Counts ``step``."""
-        if isinstance(step, DenseBlock) and step.path is Path.OZAKI:
-            self.emulated.append(step)
-        self.steps[path_name(step)] += 1
-        self.passes += step.prediction.passes
-        self.predicted_seconds += step.prediction.seconds
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -97,12 +73,9 @@ class Execution:
     neglected: float = 0.0
 
 
-def path_name(step: Step) -> str:
-    """The name under which the metadata counts ``step``."""
-    if isinstance(step, DenseBlock):
-        return f"dense_{step.path.value}"
-    names = {TilePass: "tile", HadamardPass: "hadamard", Prepare: "prepare", Relabel: "relabel", Stack: "stack"}
-    return names[type(step)]
+def reset_flips(qubits: tuple[int, ...]) -> list[Op]:
+    """X on ``qubits``, which turns them from |1> to |0>."""
+    return [Op(Kind.PERMUTATION, (q,), BIT_FLIP[0], permutation=BIT_FLIP[1], name="reset") for q in qubits]
 
 
 def execute(code: Executable, engine: Engine, request: Request, check: Callable[[], None]) -> Execution:
@@ -148,6 +121,50 @@ class _Run:
 
     def all_histories(self) -> Leaves:
         """Follows every history and returns their ends, in an order that does not depend on the free memory."""
+        compiled = None
+        if is_compilable(self.code, self.request, self.engine.threads):
+            compiled = Compiler(self.code, self.engine, self.request, self._plan).compile()
+        return self._one_by_one() if compiled is None else self._run_compiled(compiled)
+
+    def _run_compiled(self, compiled: Compiled) -> Leaves:
+        """The ends of all histories, which the extension follows."""
+        done = compiled.run(self.request, self.engine.threads, (MAX_ROUNDS, MAX_BRANCHES), self.check)
+        if isinstance(done, Failure):
+            raise self._error(done)
+        self.tally.histories += done.histories
+        for steps, times in done.steps:
+            for step in steps:
+                self.tally.add(step, times)
+        for qubits, position, times in done.resets:
+            placement = Placement(0)
+            placement.position = position
+            for step in self._plan(placement.flips(qubits, reset_flips(qubits))).steps:
+                self.tally.add(step, times)
+        return done.leaves
+
+    def _error(self, failure: Failure) -> EngineError | OptionError | ProgramError:
+        """The error of a run that the extension could not finish."""
+        name = self.code.program.name
+        if failure.reason == NORM:
+            return self._norm_error(failure.norm, failure.qubits)
+        if failure.reason == ROUNDS:
+            return ProgramError(f"circuit {name!r}: {ENDLESS.format(MAX_ROUNDS)}.")
+        return self._branches_error() if failure.reason == BRANCHES else too_many_outcomes(name)
+
+    def _norm_error(self, norm: float, qubits: tuple[int, ...]) -> EngineError:
+        return EngineError(
+            f"{self.engine.name} engine: the state's norm is {norm} instead of 1 before "
+            f"a measurement of qubits {qubits} of {self.code.program.name!r}. Please report this circuit."
+        )
+
+    def _branches_error(self) -> OptionError:
+        return OptionError(
+            f"circuit {self.code.program.name!r}, shots=None: exact probabilities would need more than "
+            f"{MAX_BRANCHES} branches of outcomes. Give a number of shots."
+        )
+
+    def _one_by_one(self) -> Leaves:
+        """The ends of all histories, each followed step by step on the engine."""
         key = (self.request.index,)
         placement = Placement(self.code.num_qubits)
         memory = Memory(0, (None,) * self.code.program.num_variables)
@@ -194,21 +211,24 @@ class _Run:
                 self.check()
                 cursor.jumps += 1
                 if cursor.jumps > MAX_ROUNDS:
-                    raise ProgramError(
-                        f"its while loops have run {MAX_ROUNDS} rounds without an end. Let a condition become false"
-                    )
+                    raise ProgramError(ENDLESS.format(MAX_ROUNDS))
             cursor.at = item.target
 
     def _allocated(self, cursor: Cursor) -> State:
         return cursor.allocated(self.engine, self.request.plan_options.precision)
 
-    def _do(self, cursor: Cursor, part: Part) -> None:
-        """Plans ``part``, once per position that it starts from, and runs the steps of the plan."""
+    def _plan(self, part: Part) -> Plan:
+        """The plan of ``part``, made once per position that it starts from."""
         key = (part.key, part.position, part.from_zero)
         if key not in self.plans:
+            self.check()
             options, device = part.options(self.request.plan_options), self.request.device
             self.plans[key] = PLANS.plan(part.ops, self.code.num_qubits, device, options, part.position)
-        plan = self.plans[key]
+        return self.plans[key]
+
+    def _do(self, cursor: Cursor, part: Part) -> None:
+        """Runs the steps of the plan of ``part``."""
+        plan = self._plan(part)
         state = self._allocated(cursor)
         for step in plan.steps:
             self.check()
@@ -230,8 +250,7 @@ class _Run:
         outcome = self._collapse(cursor, qubits)
         ones = tuple(qubit for index, qubit in enumerate(qubits) if outcome >> index & 1)
         if ones:
-            flips = [Op(Kind.PERMUTATION, (q,), BIT_FLIP[0], permutation=BIT_FLIP[1], name="reset") for q in ones]
-            self._do(cursor, cursor.placement.flips(ones, flips))
+            self._do(cursor, cursor.placement.flips(ones, reset_flips(ones)))
 
     def _collapse(self, cursor: Cursor, qubits: tuple[int, ...]) -> int:
         """Splits this history by the outcomes of ``qubits``, projects its state on one and returns that one.
@@ -243,10 +262,7 @@ class _Run:
         physical = [cursor.position[qubit] for qubit in qubits]
         probabilities = self.engine.probabilities(state, physical)
         if not abs(probabilities.sum() - 1) <= NORM_DRIFT[self.request.plan_options.precision]:
-            raise EngineError(
-                f"{self.engine.name} engine: the state's norm is {probabilities.sum()} instead of 1 before "
-                f"a measurement of qubits {qubits} of {self.code.program.name!r}. Please report this circuit."
-            )
+            raise self._norm_error(float(probabilities.sum()), qubits)
         if cursor.forced:
             outcome, cursor.forced = cursor.forced[0], cursor.forced[1:]
         else:
@@ -277,10 +293,7 @@ class _Run:
         """
         self.forks += 1
         if self.request.shots is None and self.forks >= MAX_BRANCHES:
-            raise OptionError(
-                f"circuit {self.code.program.name!r}, shots=None: exact probabilities would need more than "
-                f"{MAX_BRANCHES} branches of outcomes. Give a number of shots."
-            )
+            raise self._branches_error()
         fork = cursor.fork(outcome, share)
         if self.live_states >= self.request.max_states:
             self.postponed.append(fork)
@@ -328,7 +341,7 @@ class _Run:
                 value = {hex(index): amp for index, amp in as_dict(value).items()}
         else:
             value = read(save, self.engine, state, [cursor.position[q] if q >= 0 else -1 for q in save.qubits])
-        fixed, _ = shown(self.request, cursor, {})
+        fixed, _ = shown(self.request, cursor, ())
         record = self.savings.take(save, hex(fixed), value, cursor.weight)
         if record is not None:
             cursor.records += (record,)

@@ -109,12 +109,16 @@ class Cursor:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Leaf:
-    """The end of one history: its key, its shots, their outcomes in blocks, and its entries per shot."""
+    """The end of one history: its key, its shots, their outcomes in blocks, and its entries per shot.
+
+    A leaf may also stand for several histories whose shots lie in the order of their keys.
+    """
 
     key: tuple[int, ...]
     shots: int
     outcomes: list[Outcomes]
     records: tuple[Record, ...]
+    histories: int = 1
 
 
 @dataclass(slots=True)
@@ -147,7 +151,8 @@ class Leaves:
     def order(self, seed: int, index: int) -> np.ndarray[Any, np.dtype[np.int64]] | None:
         """The order of the shots in memory and in entries per shot."""
         generator = sampling.stream(seed, (index, MEMORY_ORDER_KEY))
-        return sampling.shot_order(len(self.sampled), sum(leaf.shots for leaf in self.sampled), generator)
+        histories = sum(leaf.histories for leaf in self.sampled)
+        return sampling.shot_order(histories, sum(leaf.shots for leaf in self.sampled), generator)
 
     def per_shot(self, label: str, order: np.ndarray[Any, np.dtype[np.int64]] | None) -> list[Record]:
         """The entry of each shot under ``label``, in ``order``; shots of one history share it."""

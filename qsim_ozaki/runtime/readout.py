@@ -5,7 +5,7 @@ In: a history, its engine, a `Request`. Out: a `Leaf`, or entries of exact proba
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,10 +17,12 @@ from qsim_ozaki.planner import PlanOptions
 from qsim_ozaki.runtime import sampling
 from qsim_ozaki.runtime.bytecode import Executable
 from qsim_ozaki.runtime.history import Cursor, Leaf, Leaves
+from qsim_ozaki.runtime.placement import Position
 
 MAX_EXACT_QUBITS = 24  # qubits measured at the end with exact probabilities: their table takes 128 MiB
 MAX_EXACT_OUTCOMES = 1 << 20  # every outcome is an entry of a dict, about 200 bytes
 NEGLIGIBLE = {"double": 2.0**-60, "single": 2.0**-36}  # less probable outcomes are rounding, or never seen
+NORM_DRIFT = {"double": 1e-8, "single": 1e-3}  # a drift of the norm above this is a defect, not rounding
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,28 +50,51 @@ class Request:
     plan_options: PlanOptions
 
 
-def shown(request: Request, cursor: Cursor, qubit_of: dict[int, int]) -> tuple[int, list[tuple[int, int]]]:
+def shown(request: Request, cursor: Cursor, reads: Iterable[tuple[int, int]]) -> tuple[int, list[tuple[int, int]]]:
     """The value that the classical bits show, and (physical qubit, place in the value) of the bits still to be read.
 
     Args:
         request: its layout says which bit is shown at which place.
         cursor: the history.
-        qubit_of: the program qubit of every bit that is still to be read.
+        reads: pairs (program qubit, classical bit) of the bits that are still to be read.
     """
-    fixed, reads = 0, []
+    known, unread = places_shown(request, cursor.position, reads)
+    return sum((cursor.memory.clbits >> bit & 1) << place for bit, place in known), unread
+
+
+def places_shown(
+    request: Request, position: Position, reads: Iterable[tuple[int, int]]
+) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+    """Pairs (classical bit, place in the value) of the bits that are known, and (physical qubit, place) of the others.
+
+    Args:
+        request: its layout says which bit is shown at which place.
+        position: the physical qubit of each program qubit.
+        reads: pairs (program qubit, classical bit) of the bits that are still to be read.
+    """
+    qubit_of = {bit: qubit for qubit, bit in reads}
+    known, unread = [], []
     for place, bit in enumerate(request.layout):
         if bit in qubit_of:
-            reads.append((cursor.position[qubit_of[bit]], place))
-        elif cursor.memory.clbits >> bit & 1:
-            fixed |= 1 << place
-    return fixed, reads
+            unread.append((position[qubit_of[bit]], place))
+        else:
+            known.append((bit, place))
+    return known, unread
+
+
+def too_many_outcomes(name: str) -> OptionError:
+    """The error of circuit ``name``, whose exact probabilities are too many."""
+    return OptionError(
+        f"circuit {name!r}, shots=None: more than {MAX_EXACT_OUTCOMES} outcomes have a probability. "
+        f"Measure fewer qubits, or give a number of shots."
+    )
 
 
 def sampled_end(code: Executable, engine: Engine, request: Request, cursor: Cursor, check: Callable[[], None]) -> Leaf:
     """The outcomes of the shots of ``cursor``, in blocks."""
     shots, memory = int(cursor.weight), request.memory
     outcomes: list[sampling.Outcomes] = []
-    fixed, reads = shown(request, cursor, {bit: qubit for qubit, bit in code.reads})
+    fixed, reads = shown(request, cursor, code.reads)
     if not reads:
         outcomes.append(sampling.fixed_outcome(fixed, shots, memory))
     for start in range(0, shots if reads else 0, sampling.SHOTS_PER_BLOCK):
@@ -86,7 +111,7 @@ def exact_end(code: Executable, engine: Engine, request: Request, cursor: Cursor
     Raises:
         OptionError: there are too many.
     """
-    fixed, reads = shown(request, cursor, {bit: qubit for qubit, bit in code.reads})
+    fixed, reads = shown(request, cursor, code.reads)
     qubits = sorted({qubit for qubit, _ in reads})
     if len(qubits) > MAX_EXACT_QUBITS:
         raise OptionError(
@@ -101,10 +126,7 @@ def exact_end(code: Executable, engine: Engine, request: Request, cursor: Cursor
     leaves.neglected += float(probabilities[rare].sum())
     probabilities[rare] = 0
     if np.count_nonzero(probabilities) + len(leaves.exact) > MAX_EXACT_OUTCOMES:
-        raise OptionError(
-            f"circuit {code.program.name!r}, shots=None: more than {MAX_EXACT_OUTCOMES} outcomes have a probability. "
-            f"Measure fewer qubits, or give a number of shots."
-        )
+        raise too_many_outcomes(code.program.name)
     number = {qubit: index for index, qubit in enumerate(qubits)}
     places = [(number[qubit], place) for qubit, place in reads]
     leaves.add_exact(*sampling.exact_outcomes(probabilities, places, fixed))

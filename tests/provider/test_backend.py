@@ -23,7 +23,7 @@ from support.random_ops import random_state, random_unitary
 import qsim_ozaki
 from qsim_ozaki import OzakiBackend, SaveStatevector, save_statevector, set_statevector
 from qsim_ozaki.errors import CancelledError, CapacityError, EngineError, LoweringError, OptionError
-from qsim_ozaki.runtime.executor import path_name
+from qsim_ozaki.runtime.tally import path_name
 
 
 def endless():

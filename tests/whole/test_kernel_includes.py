@@ -17,6 +17,7 @@ NATIVE = {
     "cpu/state": {"base", "cpu"},
     "cpu/tile": {"base", "cpu", "cpu/dispatch", "cpu/state", "ir"},
     "cpu/stack": {"base", "cpu", "cpu/dispatch", "ir", "sampling"},
+    "cpu/history": {"base", "cpu/state", "cpu/tile", "sampling"},
     "cpu/ozaki": {"base", "cpu", "cpu/dispatch"},
     "cpu/isa": {"cpu/dispatch", "cpu/stack", "cpu/tile"},
     "cuda": {"base"},

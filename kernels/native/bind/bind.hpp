@@ -34,6 +34,7 @@ nb::ndarray<nb::numpy, T, nb::ndim<1>> as_array(const std::vector<T>& values) {
 }
 
 void bind_angles(nb::module_& m);
+void bind_histories(nb::module_& m);
 void bind_ops(nb::module_& m);
 void bind_outcomes(nb::module_& m);
 void bind_ozaki(nb::module_& m);

@@ -105,7 +105,8 @@ NB_MODULE(_native, m) {
              "one_qubits"_a, "single"_a)
         .def("add", &TilePass::add, "ops"_a)
         .def("finish", &TilePass::finish, nb::call_guard<nb::gil_scoped_release>())
-        .def("run", &TilePass::run, "state"_a, "threads"_a, nb::call_guard<nb::gil_scoped_release>())
+        .def("run", nb::overload_cast<State&, int>(&TilePass::run), "state"_a, "threads"_a, nb::call_guard<nb::gil_scoped_release>())
         .def_prop_ro("sweep_types", &TilePass::sweep_types);
     qsim::bind_ozaki(m);
+    qsim::bind_histories(m);
 }

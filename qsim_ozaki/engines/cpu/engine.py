@@ -8,13 +8,13 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
-from typing import TypeAlias, cast
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 import qsim_ozaki._native as _native
-from qsim_ozaki.engines.base import ColumnChecks, StackWork, State, available_threads, collapse_masks
+from qsim_ozaki.engines.base import ColumnChecks, HostProgram, StackWork, State, available_threads, collapse_masks
 from qsim_ozaki.engines.cpu import calibrate
 from qsim_ozaki.engines.cpu.program import tile_program
 from qsim_ozaki.errors import CapacityError
@@ -36,8 +36,6 @@ from qsim_ozaki.ir import (
 )
 from qsim_ozaki.ozaki import Block
 from qsim_ozaki.ozaki import block as emulated_block
-
-Qubits: TypeAlias = tuple[int, ...]
 
 SMALL_STATE_BYTES = 1 << 20  # a state up to this size is allocated without a look at the free memory
 MEMORY_READING_SECONDS = 0.02  # a reading of the free memory serves planning for this long
@@ -117,17 +115,22 @@ class CpuEngine:
         """Runs ``step`` in place."""
         if isinstance(step, Prepare):
             _native_state(state).prepare(np.ascontiguousarray(step.factors).reshape(-1), self.threads)
-        elif isinstance(step, TilePass):
-            assert not step.swaps, "no plan for a CPU moves qubits"
-            self._run_tile(state, step.qubits, step.ops, (step.zero_qubits, step.one_qubits))
-        elif isinstance(step, HadamardPass):
-            self._run_tile(state, step.qubits, [Op(Kind.HADAMARD, step.qubits, EMPTY)])
-        elif isinstance(step, DenseBlock) and step.path is Path.NATIVE:
-            self._run_tile(state, step.op.targets, [step.op], (step.zero_qubits, step.one_qubits))
-        elif isinstance(step, DenseBlock):
+        elif isinstance(step, DenseBlock) and step.path is not Path.NATIVE:
             self._run_emulated(state, step)
         else:
-            raise AssertionError(f"the CPU engine has no step {step}")
+            _step_program(state.num_qubits, state.precision, step).run(_native_state(state), self.threads)
+
+    def host_programs(self, num_qubits: int, precision: str, steps: Sequence[Step]) -> list[HostProgram] | None:
+        """The steps as programs of the extension; None where one of them is an emulated product."""
+        programs: list[HostProgram] = []
+        for step in steps:
+            if isinstance(step, DenseBlock) and step.path is not Path.NATIVE:
+                return None
+            if isinstance(step, Prepare):
+                programs.append(np.ascontiguousarray(step.factors, complex))
+            else:
+                programs.append(_step_program(num_qubits, precision, step))
+        return programs
 
     def _run_emulated(self, state: State, step: DenseBlock) -> None:
         """Applies one matrix by INT8 products; columns that fail their check are redone natively and counted."""
@@ -149,13 +152,6 @@ class CpuEngine:
         assert isinstance(state, CpuState)
         checks, state.checks = state.checks, ColumnChecks()
         return checks
-
-    def _run_tile(
-        self, state: State, qubits: Sequence[int], ops: Sequence[Op], fixed: tuple[Qubits, Qubits] = ((), ())
-    ) -> None:
-        """Runs one tile pass; ``fixed`` holds the qubits outside the tile that are |0>, and those that are |1>."""
-        program = tile_program(state.num_qubits, qubits, state.precision, ops, fixed)
-        program.run(_native_state(state), self.threads)
 
     def vector(self, state: State) -> NDArray[np.complexfloating]:
         """Returns the amplitudes as a view of the state's memory, which lives as long as the view."""
@@ -201,6 +197,19 @@ class CpuEngine:
             program.run(np.ascontiguousarray(work.numbers), states, self.threads)
             out.append(states if precision == "double" else states.astype(np.complex64))
         return out
+
+
+def _step_program(num_qubits: int, precision: str, step: Step) -> _native.TileProgram:
+    """``step`` as a tile program."""
+    if isinstance(step, TilePass):
+        assert not step.swaps, "no plan for a CPU moves qubits"
+        return tile_program(num_qubits, step.qubits, precision, step.ops, (step.zero_qubits, step.one_qubits))
+    if isinstance(step, HadamardPass):
+        return tile_program(num_qubits, step.qubits, precision, [Op(Kind.HADAMARD, step.qubits, EMPTY)])
+    if isinstance(step, DenseBlock):
+        fixed = (step.zero_qubits, step.one_qubits)
+        return tile_program(num_qubits, step.op.targets, precision, [step.op], fixed)
+    raise AssertionError(f"the CPU engine has no step {step}")
 
 
 def create(threads: int = 0, max_memory_bytes: int = 0) -> CpuEngine:

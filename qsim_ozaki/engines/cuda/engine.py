@@ -14,7 +14,14 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from qsim_ozaki.engines.base import ColumnChecks, StackWork, State, available_threads, collapse_masks
+from qsim_ozaki.engines.base import (
+    ColumnChecks,
+    HostProgram,
+    StackWork,
+    State,
+    available_threads,
+    collapse_masks,
+)
 from qsim_ozaki.engines.cuda import calibrate, measure, pauli
 from qsim_ozaki.engines.cuda.codegen.compiler import Compiler
 from qsim_ozaki.engines.cuda.dense import tables as cuda_dense
@@ -145,6 +152,10 @@ class CudaEngine:
         mask, value = collapse_masks(qubits, outcome)
         args = (amps, np.uint64(amps.size), np.uint64(mask), np.uint64(value), np.float64(scale))
         self.launcher.launch("collapse", INSTANCES[state.precision], amps.size // 256, 256, args)
+
+    def host_programs(self, num_qubits: int, precision: str, steps: Sequence[Step]) -> list[HostProgram] | None:
+        """None: the device alone runs steps."""
+        return None
 
     @property
     def stack_qubits(self) -> int:

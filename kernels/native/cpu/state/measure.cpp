@@ -13,6 +13,7 @@ namespace {
 constexpr int kChunkBits = 14;      // amplitudes one thread takes at a time
 constexpr int kSampleBits = 10;     // amplitudes between two entries of the cumulative table
 constexpr int kHistogramChunks = 16;  // partial histograms of a marginal
+constexpr int kJointSums = 4;         // outcomes of a marginal summed side by side: one sum alone waits for its last addition
 
 template <class Real>
 double probability(std::complex<Real> amp) {
@@ -89,9 +90,8 @@ void marginal_probabilities(const std::complex<Real>* state, int num_qubits, con
                             int threads) {
     const int count = static_cast<int>(qubits.size());
     const index_t outcomes = index_t{1} << count;
-    std::vector<int> rest;
-    for (int q = 0; q < num_qubits; ++q)
-        if (std::find(qubits.begin(), qubits.end(), q) == qubits.end()) rest.push_back(q);
+    index_t others = (index_t{1} << num_qubits) - 1;
+    for (int q : qubits) others &= ~(index_t{1} << q);
     if (count <= 12 && num_qubits > 12) {  // few outcomes: histograms of contiguous chunks
         const index_t chunk = (index_t{1} << num_qubits) / kHistogramChunks;
         std::vector<double> partial(outcomes * kHistogramChunks, 0.0);
@@ -103,14 +103,19 @@ void marginal_probabilities(const std::complex<Real>* state, int num_qubits, con
         for (index_t k = 0; k < partial.size(); ++k) out[k % outcomes] += partial[k];
         return;
     }
-    const index_t batch = std::min<index_t>(outcomes, 256), others = index_t{1} << rest.size();
+    const index_t batch = std::min<index_t>(outcomes, 256);
     parallel_chunks(outcomes / batch, threads, [&](index_t number, int) {
-        for (index_t j = number * batch; j < (number + 1) * batch; ++j) {
-            const index_t base = deposit(j, qubits.data(), count);
-            double sum = 0;
-            for (index_t k = 0; k < others; ++k)
-                sum += probability(state[base | deposit(k, rest.data(), static_cast<int>(rest.size()))]);
-            out[j] = sum;
+        for (index_t j = number * batch; j < (number + 1) * batch; j += kJointSums) {
+            const int together = static_cast<int>(std::min<index_t>(kJointSums, (number + 1) * batch - j));
+            index_t bases[kJointSums] = {};
+            double sums[kJointSums] = {};
+            for (int k = 0; k < together; ++k) bases[k] = deposit(j + k, qubits.data(), count);
+            index_t other = 0;  // bits of the other qubits, in ascending order
+            do {
+                for (int k = 0; k < kJointSums; ++k) sums[k] += probability(state[bases[k] | other]);
+                other = (other - others) & others;
+            } while (other);
+            std::copy(sums, sums + together, out + j);
         }
     });
 }

@@ -57,6 +57,11 @@ void TilePass::run(State& state, int threads) {
     else run_program(*double_, static_cast<double*>(state.data()), state.pages(), threads, prefetch);
 }
 
+void TilePass::run(State& state, TileScratch& scratch) const {
+    if (single_) run_program(*float_, static_cast<float*>(state.data()), state.pages(), scratch.floats);
+    else run_program(*double_, static_cast<double*>(state.data()), state.pages(), scratch.doubles);
+}
+
 std::vector<int> TilePass::sweep_types() {
     finish();
     std::vector<int> out;

@@ -1,6 +1,7 @@
 // cpu/tile/pass.hpp -- one tile pass over a state, in either precision: operators, compiled before the first run.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <vector>
 
@@ -9,6 +10,12 @@
 #include "cpu/tile/program.hpp"
 
 namespace qsim {
+
+// Memory that one thread's passes over small states use again and again.
+struct TileScratch {
+    AlignedVector<double> doubles;
+    AlignedVector<float> floats;
+};
 
 class TilePass {
   public:
@@ -19,6 +26,8 @@ class TilePass {
     void add(const OpList& ops);
     void finish();  // compiles the operators; none may be added afterwards
     void run(State& state, int threads);
+    void run(State& state, TileScratch& scratch) const;  // a finished pass, on the calling thread alone
+    bool fits(int num_qubits, bool single) const { return single == single_ && std::max(num_qubits, kPaddedQubits) == num_qubits_; }
     std::vector<int> sweep_types();  // SweepType of each sweep, for tests
 
   private:

@@ -9,4 +9,8 @@ namespace qsim {
 template <class Real>
 void run_program(const TileProgram<Real>& program, Real* state, const PageView& pages, int threads, bool prefetch);
 
+// The same on the calling thread alone, for a state that fits the caches; `scratch` grows as needed and serves any program.
+template <class Real>
+void run_program(const TileProgram<Real>& program, Real* state, const PageView& pages, AlignedVector<Real>& scratch);
+
 }  // namespace qsim
