@@ -13,7 +13,6 @@ namespace {
 constexpr int kChunkBits = 14;      // amplitudes one thread takes at a time
 constexpr int kSampleBits = 10;     // amplitudes between two entries of the cumulative table
 constexpr int kHistogramChunks = 16;  // partial histograms of a marginal
-constexpr int kJointSums = 4;         // outcomes of a marginal summed side by side: one sum alone waits for its last addition
 
 template <class Real>
 double probability(std::complex<Real> amp) {
@@ -42,6 +41,21 @@ std::vector<double> chunk_sums(const std::complex<Real>* state, int num_qubits, 
             sums[k] = sum_probabilities(state + k * chunk, chunk);
     });
     return sums;
+}
+
+// out[j] for Count outcomes from `first` on, side by side, for one sum alone waits for its last addition. `others`: index bits
+// of the qubits that are not measured, whose values come in ascending order.
+template <int Count, class Real>
+void sum_outcomes(const std::complex<Real>* state, const std::vector<int>& qubits, index_t others, index_t first, double* out) {
+    index_t bases[Count];
+    double sums[Count] = {};
+    for (int k = 0; k < Count; ++k) bases[k] = deposit(first + k, qubits.data(), static_cast<int>(qubits.size()));
+    index_t other = 0;
+    do {
+        for (int k = 0; k < Count; ++k) sums[k] += probability(state[bases[k] | other]);
+        other = (other - others) & others;
+    } while (other);
+    std::copy(sums, sums + Count, out + first);
 }
 
 }  // namespace
@@ -105,18 +119,11 @@ void marginal_probabilities(const std::complex<Real>* state, int num_qubits, con
     }
     const index_t batch = std::min<index_t>(outcomes, 256);
     parallel_chunks(outcomes / batch, threads, [&](index_t number, int) {
-        for (index_t j = number * batch; j < (number + 1) * batch; j += kJointSums) {
-            const int together = static_cast<int>(std::min<index_t>(kJointSums, (number + 1) * batch - j));
-            index_t bases[kJointSums] = {};
-            double sums[kJointSums] = {};
-            for (int k = 0; k < together; ++k) bases[k] = deposit(j + k, qubits.data(), count);
-            index_t other = 0;  // bits of the other qubits, in ascending order
-            do {
-                for (int k = 0; k < kJointSums; ++k) sums[k] += probability(state[bases[k] | other]);
-                other = (other - others) & others;
-            } while (other);
-            std::copy(sums, sums + together, out + j);
-        }
+        index_t j = number * batch;
+        const index_t end = j + batch;
+        for (; j + 4 <= end; j += 4) sum_outcomes<4>(state, qubits, others, j, out);
+        for (; j + 2 <= end; j += 2) sum_outcomes<2>(state, qubits, others, j, out);
+        for (; j < end; ++j) sum_outcomes<1>(state, qubits, others, j, out);
     });
 }
 
@@ -160,10 +167,15 @@ template <class Real>
 void collapse(std::complex<Real>* state, int num_qubits, index_t mask, index_t value, double scale, int threads) {
     const index_t size = index_t{1} << num_qubits, chunk = std::min(size, index_t{1} << kChunkBits);
     const Real factor = static_cast<Real>(scale);
+    const index_t run = mask ? std::min(mask & -mask, chunk) : chunk;  // amplitudes that go the same way
     parallel_chunks(size / chunk, threads, [&](index_t number, int) {
-        for (index_t i = number * chunk; i < (number + 1) * chunk; ++i)
-            state[i] = (i & mask) == value ? std::complex<Real>(state[i].real() * factor, state[i].imag() * factor)
-                                                : std::complex<Real>(0);
+        for (index_t i = number * chunk; i < (number + 1) * chunk; i += run) {
+            if ((i & mask) != value) {
+                std::fill(state + i, state + i + run, std::complex<Real>(0));
+                continue;
+            }
+            for (index_t k = i; k < i + run; ++k) state[k] = {state[k].real() * factor, state[k].imag() * factor};
+        }
     });
 }
 
