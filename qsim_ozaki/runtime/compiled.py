@@ -26,6 +26,7 @@ from qsim_ozaki.runtime.sampling import Outcomes
 
 MAX_COMPILED_QUBITS = 13  # two states of 128 KiB stay in a second-level cache: one thread follows a history alone
 MAX_TABLE_READS = 10  # classical bits that a condition may read: a table of 1024 values takes some milliseconds
+MAX_CONTENT_BYTES = 1 << 14  # of a segment's operators, to be compared with those of others
 MAX_NODES = 1 << 20  # of a program: some 100 MiB
 STATES_PER_THREAD = 128  # at most 60 histories that part, and as many states for histories to come
 
@@ -156,6 +157,7 @@ class Compiler:
         self.entries: dict[Entry, int] = {}
         self.pending: list[Entry] = []
         self.programs: dict[tuple[int, ...], tuple[Plan, list[HostProgram]]] = {}
+        self.plans: dict[tuple[bytes, Position, bool, bool], Plan] = {}
         self.num_nodes = 0
 
     def compile(self) -> Compiled | None:
@@ -230,7 +232,7 @@ class Compiler:
 
     def _segment(self, entry: int, segment: Segment, placement: Placement) -> list[int]:
         part = placement.segment(segment)
-        plan = self.plan(part)
+        plan = self._segment_plan(part, segment)
         moving = [step for step in plan.steps if not isinstance(step, Relabel)]
         key = tuple(id(step) for step in moving)  # the plan that is kept beside them keeps the steps alive
         if key not in self.programs:
@@ -248,6 +250,16 @@ class Compiler:
         self.compiled.steps[entry] = plan.steps
         placement.done(part, plan.final_position)
         return nodes
+
+    def _segment_plan(self, part: Part, segment: Segment) -> Plan:
+        """The plan of ``segment``; equal segments at one position, as loops have them, share it."""
+        content = segment.ops.content(MAX_CONTENT_BYTES)
+        if content is None:
+            return self.plan(part)
+        key = (content, part.position, part.from_zero, part.restore_order)
+        if key not in self.plans:
+            self.plans[key] = self.plan(part)
+        return self.plans[key]
 
     def _write_jump(self, entry: int, index: int, item: Jump | Dispatch, placement: Placement) -> None:
         if isinstance(item, Dispatch):

@@ -12,6 +12,7 @@ namespace {
 
 constexpr int kChunkBits = 14;      // amplitudes one thread takes at a time
 constexpr int kSampleBits = 10;     // amplitudes between two entries of the cumulative table
+constexpr index_t kLeastRun = 8;    // amplitudes of a run that a collapse scales or clears as a whole
 constexpr int kHistogramChunks = 16;  // partial histograms of a marginal
 
 template <class Real>
@@ -168,13 +169,16 @@ void collapse(std::complex<Real>* state, int num_qubits, index_t mask, index_t v
     const index_t size = index_t{1} << num_qubits, chunk = std::min(size, index_t{1} << kChunkBits);
     const Real factor = static_cast<Real>(scale);
     const index_t run = mask ? std::min(mask & -mask, chunk) : chunk;  // amplitudes that go the same way
+    const auto scaled = [factor](std::complex<Real> amp) { return std::complex<Real>(amp.real() * factor, amp.imag() * factor); };
     parallel_chunks(size / chunk, threads, [&](index_t number, int) {
-        for (index_t i = number * chunk; i < (number + 1) * chunk; i += run) {
-            if ((i & mask) != value) {
-                std::fill(state + i, state + i + run, std::complex<Real>(0));
-                continue;
-            }
-            for (index_t k = i; k < i + run; ++k) state[k] = {state[k].real() * factor, state[k].imag() * factor};
+        const index_t begin = number * chunk, end = begin + chunk;
+        if (run < kLeastRun) {
+            for (index_t i = begin; i < end; ++i) state[i] = (i & mask) == value ? scaled(state[i]) : std::complex<Real>(0);
+            return;
+        }
+        for (index_t i = begin; i < end; i += run) {
+            if ((i & mask) == value) std::transform(state + i, state + i + run, state + i, scaled);
+            else std::fill(state + i, state + i + run, std::complex<Real>(0));
         }
     });
 }
