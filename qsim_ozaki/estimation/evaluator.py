@@ -6,7 +6,7 @@ of each of its qubits. It may not choose an observable's weights.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
@@ -21,17 +21,17 @@ from qsim_ozaki.estimation.observables import QubitMap
 from qsim_ozaki.ir import (
     Device,
     Initialize,
-    Masks,
     Measure,
     Observable,
     Op,
     OpList,
     Program,
     Save,
+    Term,
     expectations,
     weighted,
 )
-from qsim_ozaki.lowering import Template, Values, lower, make_template
+from qsim_ozaki.lowering import Template, Values, lower_from, make_template
 from qsim_ozaki.planner import PlanOptions
 from qsim_ozaki.runtime import (
     Executable,
@@ -78,7 +78,7 @@ class Evaluator:
         self, values: Values, engine: Engine, options: PlanOptions, threads: int
     ) -> Iterator[tuple[slice, NDArray[np.complexfloating]]]:
         """Yields rows and their states ``(rows, 2**num_qubits)``, a few at a time; they are valid until the next."""
-        if self.stack is not None:
+        if self.stack is not None and options.arithmetic != "emulated":
             for rows in pieces(len(values), self.num_qubits):
                 yield rows, run_stack(self.stack, self.num_qubits, self.template.data(values[rows]), threads)
             return
@@ -89,7 +89,7 @@ class Evaluator:
 
     @cached_property
     def _value_code(self) -> Executable:
-        """The same as `code`, but it saves values of Pauli strings, so the state's qubits may end in any order."""
+        """The same as `code`, but it saves values of terms, so the state's qubits may end in any order."""
         body = self.code.program.body[:-1]
         save = Save("pauli_values", LABEL, tuple(range(self.code.program.num_qubits)))
         return flatten(replace(self.code.program, body=(*body, save)))
@@ -98,14 +98,14 @@ class Evaluator:
         self, values: Values, observables: Sequence[Observable], engine: Engine, options: PlanOptions, threads: int
     ) -> Iterator[tuple[slice, NDArray[np.float64]]]:
         """Yields rows and the observables' values ``(rows, observables)``; the engine computes them."""
-        if self.stack is not None:
+        if self.stack is not None and options.arithmetic != "emulated":
             for rows, states in self.states(values, engine, options, threads):
                 yield rows, expectations(states, observables, threads)
             return
         device = engine.device()
         for row in range(len(values)):
             code = self._value_code.filled(self.template.data(values[row : row + 1])[0])
-            row_values = weighted(observables, partial(_string_values, code, engine, device, options))
+            row_values = weighted(observables, partial(_term_values, code, engine, device, options))
             yield slice(row, row + 1), row_values
 
     def joined_ops(self) -> OpList:
@@ -119,10 +119,17 @@ class Evaluator:
         return joined
 
 
-def make_evaluator(circuit: QuantumCircuit) -> Evaluator | None:
+def make_evaluator(
+    circuit: QuantumCircuit, initial_state: Any = None, inputs: Mapping[Any, Any] | None = None
+) -> Evaluator | None:
     """Makes the evaluator of ``circuit``; None if a parameter is in a place that takes no slot.
 
     Parameters then have to be bound first.
+
+    Args:
+        circuit: any circuit.
+        initial_state: as for `lower_from`.
+        inputs: as for `lower_from`.
 
     Raises:
         MixedStateError: the final state is mixed: the circuit resets, branches, or measures before its end.
@@ -131,7 +138,7 @@ def make_evaluator(circuit: QuantumCircuit) -> Evaluator | None:
     if slots is None:
         return None
     slotted, template = slots
-    program = lower(slotted)
+    program = lower_from(slotted, initial_state, inputs)
     measured = _measured_at_the_end(program)
     final = Save("statevector", LABEL, tuple(range(program.num_qubits)))
     body = (*(item for item in program.body if not isinstance(item, (Measure, Save))), final)
@@ -165,14 +172,13 @@ def _measured_at_the_end(program: Program) -> frozenset[int] | None:
     return frozenset(measured)
 
 
-def _string_values(
-    code: Executable, engine: Engine, device: Device, options: PlanOptions, x: Masks, z: Masks
+def _term_values(
+    code: Executable, engine: Engine, device: Device, options: PlanOptions, terms: Sequence[Term]
 ) -> NDArray[np.float64]:
-    """Returns the values of these strings, ``(1, strings)``, in the state before the save at the end of ``code``."""
+    """Returns the values of ``terms``, ``(1, terms)``, in the state before the save at the end of ``code``."""
     *items, save = code.items
     assert isinstance(save, Save), "a save comes last"
-    strings = tuple(zip(x.tolist(), z.tolist(), strict=True))
-    filled = replace(code, items=(*items, replace(save, details=strings)))
+    filled = replace(code, items=(*items, replace(save, details=tuple(terms))))
     values: NDArray[np.float64] = _saved(filled, engine, device, options)
     return values[None]
 

@@ -6,24 +6,17 @@ It may not compute a value.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import product
+from numbers import Complex
 from typing import Any
 
 import numpy as np
 from qiskit.primitives.containers.observables_array import ObservablesArray
 
 from qsim_ozaki.errors import LoweringError
-from qsim_ozaki.ir import Observable, placed, still
-
-MAX_PROJECTORS = 16  # in one term: each doubles its Pauli strings
-# letter: the Pauli strings that make it, with weights
-LETTERS: dict[str, tuple[tuple[str, float], ...]] = {
-    **{letter: ((letter, 1.0),) for letter in "IXYZ"},
-    **{up: (("I", 0.5), (axis, 0.5)) for up, axis in zip("0+r", "ZXY", strict=True)},
-    **{down: (("I", 0.5), (axis, -0.5)) for down, axis in zip("1-l", "ZXY", strict=True)},
-}
+from qsim_ozaki.ir import Observable, Placed, Term, placed, still
+from qsim_ozaki.lowering import split_projectors
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,7 +35,7 @@ class QubitMap:
         """Converts ``terms`` (label to weight, qubit 0 last) to an observable on the program's qubits.
 
         Raises:
-            LoweringError: a label has another width than the circuit, or a term holds too many projectors.
+            LoweringError: a label has another width than the circuit.
         """
         for label in terms:
             if len(label) != len(self.place):
@@ -51,27 +44,57 @@ class QubitMap:
                     f"qubit; after transpilation, observable.apply_layout(circuit.layout)."
                 )
         measured = sum(1 << qubit for qubit in self.measured)
-        strings = ((placed(string, self.place), weight) for string, weight in pauli_strings(terms))
-        return still((string, weight) for string, weight in strings if not string.string[0] & measured)
+        parts = ((placed(label, self.place), weight) for label, weight in split_projectors(terms).items())
+        return still(part for part in (_after_measurement(*pair, measured) for pair in parts) if part is not None)
 
 
-def pauli_strings(terms: Mapping[str, float]) -> Iterator[tuple[str, float]]:
-    """Rewrites ``terms`` in the letters ``IXYZ`` alone: a projector is half the identity and half a Pauli matrix.
+def _after_measurement(part: Placed, weight: float, measured: int) -> tuple[Placed, float] | None:
+    """Returns the term as it is after the qubits ``measured`` were measured; None if its value is 0.
 
-    Raises:
-        LoweringError: a term holds too many projectors.
+    The mean of X and Y of a measured qubit is 0, that of a projector on them 1/2.
     """
-    for label, weight in terms.items():
-        if sum(len(LETTERS[letter]) > 1 for letter in label) > MAX_PROJECTORS:
-            raise LoweringError(
-                f"term {label} holds more than {MAX_PROJECTORS} projectors. Write it as fewer, or as Pauli strings."
-            )
-        for part in product(*(LETTERS[letter] for letter in label)):
-            yield "".join(letter for letter, _ in part), float(np.prod([share for _, share in part])) * float(weight)
+    term = part.term
+    turned = term.x & measured
+    if turned & ~term.projected:
+        return None
+    rest = Term(*(mask & ~turned for mask in term))
+    return part._replace(term=rest), weight * 0.5 ** turned.bit_count()
 
 
 def labelled(observable: Any) -> list[Mapping[str, float]]:
-    """Returns the terms of each observable, in C order; takes all that Qiskit's ``ObservablesArray`` takes."""
+    """Returns the terms of each observable, in C order; takes all that Qiskit's ``ObservablesArray`` takes.
+
+    Raises:
+        LoweringError: a factor is not finite.
+    """
+    check_factors(observable)
     array = observable if isinstance(observable, ObservablesArray) else ObservablesArray(observable)
     flat = array.ravel().tolist()
-    return flat if isinstance(flat, list) else [flat]
+    observables = flat if isinstance(flat, list) else [flat]
+    for terms in observables:
+        for label, weight in terms.items():
+            if not np.isfinite(weight):
+                raise LoweringError(f"term {label} of an observable has factor {weight}. Give finite factors.")
+    return observables
+
+
+def check_factors(observables: Any) -> None:
+    """Refuses factors that are not finite, of which Qiskit would say that they are not real.
+
+    Args:
+        observables: an observable, or nested lists or an array of them, as Qiskit's estimators take them.
+
+    Raises:
+        LoweringError: a factor is NaN or infinite.
+    """
+    if isinstance(observables, (list, tuple, np.ndarray)):
+        for part in observables:
+            check_factors(part)
+        return
+    if isinstance(observables, Mapping):
+        factors = list(observables.values())
+    else:
+        factors = np.asarray(getattr(observables, "coeffs", ())).tolist()
+    for number, factor in enumerate(factors):
+        if isinstance(factor, Complex) and not np.isfinite(complex(factor)):
+            raise LoweringError(f"term {number} of an observable has factor {factor}. Give finite factors.")

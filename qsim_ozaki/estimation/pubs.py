@@ -6,7 +6,7 @@ In: a pub, an engine, a seed. Out: values, standard errors, shots. It may not kn
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,7 +21,9 @@ from qsim_ozaki.estimation.observables import labelled
 from qsim_ozaki.ir import TURNS_TO_Z, Basis, Observable, RealArray, Relabel, SampledMeans, commuting_groups
 from qsim_ozaki.lowering import GATES, row_op
 from qsim_ozaki.planner import plan, plan_options
-from qsim_ozaki.runtime import num_threads, stream
+from qsim_ozaki.runtime import SHOTS_PER_BLOCK, draw_counts, draws_counts, num_threads, stream
+
+Block = tuple[NDArray[np.int64], NDArray[np.int64]]  # distinct samples, and how often each came
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,9 +45,14 @@ class Estimation:
     check: Callable[[], None]
 
 
+def shots_of(precision: float) -> int:
+    """Returns the shots of each basis that give a standard error of ``precision`` times that of one shot; 0: exact."""
+    return math.ceil(1 / precision**2) if precision else 0
+
+
 def estimate_pub(pub: EstimatorPub, setting: Estimation) -> tuple[RealArray, RealArray, int]:
     """Returns values and standard errors in the pub's broadcast shape, and the shots of each basis (0: exact)."""
-    shots = math.ceil(1 / pub.precision**2) if pub.precision else 0
+    shots = shots_of(pub.precision)
     circuit = pub.circuit
     bindings = pub.parameter_values
     rows = bindings.as_array(circuit.parameters).reshape(bindings.size, circuit.num_parameters)
@@ -54,14 +61,20 @@ def estimate_pub(pub: EstimatorPub, setting: Estimation) -> tuple[RealArray, Rea
     term_of = np.arange(len(terms)).reshape(pub.observables.shape)
     row_of, term_of = np.broadcast_arrays(row_of, term_of)
     evs, stds = np.zeros(row_of.size), np.zeros(row_of.size)
-    for places, evaluator, values, firsts in _groups(circuit, rows, row_of.reshape(-1), term_of.reshape(-1)):
+    for places, evaluator, values, firsts in _groups(circuit, setting, rows, row_of.reshape(-1), term_of.reshape(-1)):
         observables = [evaluator.qubit_map.observable(terms[index]) for index in term_of.reshape(-1)[places[0]]]
         for number, (mean, error) in enumerate(_values(evaluator, values, observables, shots, setting, firsts)):
             evs[places[number]], stds[places[number]] = mean, error
     return evs.reshape(row_of.shape), stds.reshape(row_of.shape), shots
 
 
-def _groups(circuit: QuantumCircuit, rows: RealArray, row_of: NDArray[np.int64], term_of: NDArray[np.int64]) -> Any:
+def _groups(
+    circuit: QuantumCircuit,
+    setting: Estimation,
+    rows: RealArray,
+    row_of: NDArray[np.int64],
+    term_of: NDArray[np.int64],
+) -> Any:
     """Groups rows with the same observables: yields (places of each row's results, evaluator, values, row numbers)."""
     places: dict[int, list[int]] = {}
     for place, row in enumerate(row_of.tolist()):
@@ -69,14 +82,15 @@ def _groups(circuit: QuantumCircuit, rows: RealArray, row_of: NDArray[np.int64],
     alike: dict[tuple[int, ...], list[int]] = {}
     for row, row_places in places.items():
         alike.setdefault(tuple(term_of[row_places].tolist()), []).append(row)
-    evaluator = make_evaluator(circuit)
+    start = setting.options["initial_state"], setting.options["inputs"]
+    evaluator = make_evaluator(circuit, *start)
     for members in alike.values():
         if evaluator is not None:
             yield [places[row] for row in members], evaluator, rows[members], members
             continue
         for row in members:
-            bound = make_evaluator(circuit.assign_parameters(dict(zip(circuit.parameters, rows[row], strict=True))))
-            yield [places[row]], bound, np.empty((1, 0)), [row]
+            bound = circuit.assign_parameters(dict(zip(circuit.parameters, rows[row], strict=True)))
+            yield [places[row]], make_evaluator(bound, *start), np.empty((1, 0)), [row]
 
 
 def _values(
@@ -110,15 +124,14 @@ def _sampled(
     """
     means = SampledMeans(observables, shots)
     for number, basis in enumerate(commuting_groups(observables)):
-        generator = stream(setting.seed, (row, number))
-        means.add(basis, *np.unique(_measured(state, basis, generator.random(shots), setting), return_counts=True))
+        means.add(basis, _measured(state, basis, shots, stream(setting.seed, (row, number)), setting))
     return means.values_and_errors()
 
 
 def _measured(
-    state: NDArray[np.complexfloating], basis: Basis, uniforms: RealArray, setting: Estimation
-) -> NDArray[np.int64]:
-    """Turns X and Y to Z on the qubits of ``basis``, then draws basis states."""
+    state: NDArray[np.complexfloating], basis: Basis, shots: int, generator: np.random.Generator, setting: Estimation
+) -> Iterator[Block]:
+    """Turns X and Y to Z on the qubits of ``basis``, then yields distinct samples of these qubits and their counts."""
     engine, options = setting.engine, plan_options(setting.options)
     num_qubits = state.size.bit_length() - 1
     ops = []
@@ -130,4 +143,16 @@ def _measured(
         setting.check()
         assert not isinstance(step, Relabel), "one-qubit gates rename no qubit"
         engine.run_step(turned, step)
-    return engine.sample(turned, uniforms)
+    qubits = [qubit for qubit in range(num_qubits) if basis.letter(qubit) != "I"]
+    if draws_counts(len(qubits), shots):
+        for outcomes, counts in draw_counts(generator, shots, engine.probabilities(turned, qubits)):
+            setting.check()
+            samples = np.zeros(len(outcomes), np.int64)
+            for bit, qubit in enumerate(qubits):
+                samples |= (outcomes >> bit & 1) << qubit
+            yield samples, counts
+        return
+    for start in range(0, shots, SHOTS_PER_BLOCK):
+        setting.check()
+        uniforms = generator.random(min(SHOTS_PER_BLOCK, shots - start))
+        yield np.unique(engine.sample(turned, uniforms), return_counts=True)

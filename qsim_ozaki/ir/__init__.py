@@ -38,17 +38,20 @@ from qsim_ozaki.ir.expressions import (
 from qsim_ozaki.ir.op_list import KIND_NUMBERS, KIND_OF_NUMBER, OpList, mask_of
 from qsim_ozaki.ir.ops import EMPTY, HADAMARD_MATRIX, PARITY_PRESERVING, ComplexArray, IndexArray, Kind, Op
 from qsim_ozaki.ir.pauli import (
-    TURNS_TO_Z,
-    Basis,
+    AXES,
+    MINUS,
+    PLAIN,
     Masks,
     Observable,
+    Placed,
     RealArray,
-    SampledMeans,
+    Term,
     applied,
-    commuting_groups,
     expectations,
     mean_and_variance,
     placed,
+    project,
+    projected_value,
     still,
     string_values,
     weighted,
@@ -77,11 +80,13 @@ from qsim_ozaki.ir.program import (
     qubits_of,
     walk,
 )
+from qsim_ozaki.ir.sampled_means import TURNS_TO_Z, Basis, SampledMeans, commuting_groups
 from qsim_ozaki.ir.steps import DenseBlock, HadamardPass, Path, Prediction, Prepare, Relabel, Stack, Step, TilePass
 from qsim_ozaki.ir.units import format_bytes, format_seconds, short_bytes, too_wide
 from qsim_ozaki.ir.work import tile_work
 
 __all__ = [
+    "AXES",
     "BOOL",
     "DURATION",
     "EMPTY",
@@ -89,9 +94,11 @@ __all__ = [
     "HADAMARD_MATRIX",
     "KIND_NUMBERS",
     "KIND_OF_NUMBER",
+    "MINUS",
     "ORDERLESS",
     "PAGE_BYTES",
     "PARITY_PRESERVING",
+    "PLAIN",
     "STRETCH",
     "TURNS_TO_Z",
     "Abilities",
@@ -127,6 +134,7 @@ __all__ = [
     "Op",
     "OpList",
     "Path",
+    "Placed",
     "Prediction",
     "Prepare",
     "Program",
@@ -141,6 +149,7 @@ __all__ = [
     "Step",
     "Switch",
     "Target",
+    "Term",
     "TilePass",
     "Type",
     "Unary",
@@ -162,6 +171,8 @@ __all__ = [
     "max_qubits",
     "mean_and_variance",
     "placed",
+    "project",
+    "projected_value",
     "qubits_of",
     "short_bytes",
     "state_bytes",

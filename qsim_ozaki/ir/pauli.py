@@ -5,8 +5,10 @@ In: labels, states as arrays. Out: `Observable`s, numbers, arrays. It may not kn
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
+from math import prod
 from typing import NamedTuple
 
 import numpy as np
@@ -18,56 +20,91 @@ Masks = NDArray[np.uint64]
 RealArray = NDArray[np.float64]
 
 
+class Term(NamedTuple):
+    """A product of one-qubit matrices, as masks of qubits.
+
+    X is on a qubit whose bit only ``x`` has, Z if only ``z`` has it, Y if both have it. On the qubits ``projected`` the
+    product has instead of that Pauli matrix P the projector (1 + P) / 2, or (1 - P) / 2 on those in ``minus`` too.
+    """
+
+    x: int
+    z: int
+    projected: int = 0
+    minus: int = 0
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Observable:
-    """A sum of Pauli strings: X is on a qubit whose bit only ``x`` has, Z if only ``z`` has it, Y if both have it.
+    """A sum of products of Pauli matrices and projectors; masks as those of a `Term`.
 
     Attributes:
         x: uint64 ``(terms,)``.
         z: uint64 ``(terms,)``.
+        projected: uint64 ``(terms,)``.
+        minus: uint64 ``(terms,)``.
         weights: float64 ``(terms,)``.
     """
 
     x: Masks
     z: Masks
+    projected: Masks
+    minus: Masks
     weights: RealArray
 
     @classmethod
-    def of(cls, terms: Iterable[tuple[tuple[int, int], float]]) -> Observable:
-        """Makes the sum of ((x, z), weight); equal strings become one."""
-        sums: dict[tuple[int, int], float] = {}
-        for string, weight in terms:
-            sums[string] = sums.get(string, 0.0) + weight
-        x, z = zip(*sums, strict=True) if sums else ((), ())
-        return cls(np.array(x, np.uint64), np.array(z, np.uint64), np.array(list(sums.values()), float))
+    def of(cls, terms: Iterable[tuple[Term, float]]) -> Observable:
+        """Makes the sum of (term, weight); equal terms become one."""
+        sums: dict[Term, float] = {}
+        for term, weight in terms:
+            sums[term] = sums.get(term, 0.0) + weight
+        x, z, projected, minus = np.ascontiguousarray(np.array(list(sums), np.uint64).reshape(-1, 4).T)
+        return cls(x, z, projected, minus, np.array(list(sums.values()), float))
+
+    def terms(self) -> list[Term]:
+        """Returns the terms, without their weights."""
+        columns = (self.x.tolist(), self.z.tolist(), self.projected.tolist(), self.minus.tolist())
+        return [Term(*masks) for masks in zip(*columns, strict=True)]
 
 
 class Placed(NamedTuple):
-    """A Pauli string that flips the qubits ``idle``, which are |0>: ``(x, z)`` on the others, times ``i**turns``."""
+    """``factor * i**turns`` times ``term``, beside qubits that are in |0>; the term flips those of them in ``idle``."""
 
-    string: tuple[int, int]
+    term: Term
     idle: int = 0
     turns: int = 0
+    factor: float = 1.0
+
+
+AXES = {"I": "I", "X": "X", "Y": "Y", "Z": "Z"} | dict(zip("01+-rl", "ZZXXYY", strict=True))  # letter: its Pauli matrix
+PLAIN = frozenset("IXYZ")
+MINUS = frozenset("1-l")
+FACTOR_OF_ZERO = {"0": 1.0, "1": 0.0} | dict.fromkeys("+-rl", 0.5)  # mean of a projector in |0>
 
 
 def placed(label: str, places: Sequence[int]) -> Placed:
-    """Converts a string of ``IXYZ`` to masks over qubits.
+    """Converts a string of ``IXYZ01+-rl`` to masks over qubits.
 
     Args:
         label: its last letter is for ``places[0]``.
-        places: qubits, -1 for one that stays |0>: Z is 1 there, X flips it, Y flips it with a factor i. Bit j of the
-            mask of flipped qubits is for ``places[j]``.
+        places: qubits, -1 for one that stays |0>: Z is 1 there, X flips it, Y flips it with a factor i, and a projector
+            counts as its mean. Bit j of the mask of flipped qubits is for ``places[j]``.
     """
-    x = z = idle = turns = 0
+    x = z = projected = minus = idle = turns = 0
+    factor = 1.0
     for bit, (letter, place) in enumerate(zip(reversed(label), places, strict=True)):
-        flips = letter in "XY"
+        axis, plain = AXES[letter], letter in PLAIN
         if place < 0:
-            idle |= flips << bit
-            turns += letter == "Y"
+            if not plain:
+                factor *= FACTOR_OF_ZERO[letter]
+                continue
+            idle |= (axis in "XY") << bit
+            turns += axis == "Y"
         else:
-            x |= flips << place
-            z |= (letter in "YZ") << place
-    return Placed((x, z), idle, turns)
+            x |= (axis in "XY") << place
+            z |= (axis in "YZ") << place
+            projected |= (not plain) << place
+            minus |= (letter in MINUS) << place
+    return Placed(Term(x, z, projected, minus), idle, turns, factor)
 
 
 def string_values(states: NDArray[np.complexfloating], x: Masks, z: Masks, threads: int) -> RealArray:
@@ -85,32 +122,45 @@ def string_values(states: NDArray[np.complexfloating], x: Masks, z: Masks, threa
     return values
 
 
+def term_values(states: NDArray[np.complexfloating], terms: Sequence[Term], threads: int) -> RealArray:
+    """Returns ``<state| term |state>`` of each term, ``(rows, terms)``.
+
+    Args:
+        states: ``(rows, 2**num_qubits)``.
+        terms: on the states' qubits.
+        threads: the result is the same for any number.
+    """
+    values = np.empty((len(states), len(terms)))
+    plain = [index for index, term in enumerate(terms) if not term.projected]
+    x, z = (np.array([terms[index][part] for index in plain], np.uint64) for part in (0, 1))
+    values[:, plain] = string_values(states, x, z, threads)
+    for index, term in enumerate(terms):
+        if term.projected:
+            values[:, index] = [projected_value(project(state, term), term, threads) for state in states]
+    return values
+
+
 def expectations(states: NDArray[np.complexfloating], observables: Sequence[Observable], threads: int) -> RealArray:
-    """Returns <state| observable |state>, ``(rows, observables)``; every distinct Pauli string is evaluated once.
+    """Returns <state| observable |state>, ``(rows, observables)``; every distinct term is evaluated once.
 
     Args:
         states: ``(rows, 2**num_qubits)``.
         observables: on the states' qubits.
         threads: the result is the same for any number.
     """
-    return weighted(observables, lambda x, z: string_values(states, x, z, threads))
+    return weighted(observables, lambda terms: term_values(states, terms, threads))
 
 
-def weighted(observables: Sequence[Observable], evaluate: Callable[[Masks, Masks], RealArray]) -> RealArray:
-    """Returns the values of ``observables``, ``(rows, observables)``, from those of their Pauli strings.
+def weighted(observables: Sequence[Observable], evaluate: Callable[[list[Term]], RealArray]) -> RealArray:
+    """Returns the values of ``observables``, ``(rows, observables)``, from those of their terms.
 
     Args:
         observables: any observables.
-        evaluate: returns the values ``(rows, strings)`` of the strings with masks x and z; it is called once, with
-            distinct strings.
+        evaluate: returns the values ``(rows, terms)`` of terms; it is called once, with distinct terms.
     """
-    number: dict[tuple[int, int], int] = {}
-    places = [
-        np.array([number.setdefault(key, len(number)) for key in zip(o.x.tolist(), o.z.tolist(), strict=True)], int)
-        for o in observables
-    ]
-    x, z = (np.array([key[part] for key in number], np.uint64) for part in (0, 1))
-    values = evaluate(x, z)
+    number: dict[Term, int] = {}
+    places = [np.array([number.setdefault(term, len(number)) for term in o.terms()], int) for o in observables]
+    values = evaluate(list(number))
     out = np.empty((len(values), len(observables)))
     for index, (observable, place) in enumerate(zip(observables, places, strict=True)):
         out[:, index] = (values[:, place] * observable.weights).sum(axis=1)
@@ -120,7 +170,14 @@ def weighted(observables: Sequence[Observable], evaluate: Callable[[Masks, Masks
 def applied(states: NDArray[np.complex128], observable: Observable, threads: int) -> NDArray[np.complex128]:
     """Returns observable |state> for each state, ``(rows, 2**num_qubits)``."""
     out = np.empty_like(states)
-    _native.pauli_sum(states, observable.x, observable.z, observable.weights, out, threads)
+    plain = observable.projected == 0
+    masks = (observable.x[plain], observable.z[plain], observable.weights[plain])
+    _native.pauli_sum(states, *masks, out, threads)
+    if not plain.all():
+        for term, weight in zip(observable.terms(), observable.weights.tolist(), strict=True):
+            if term.projected:
+                for state, image in zip(states, out, strict=True):
+                    add_projected(state, term, weight, image, threads)
     return out
 
 
@@ -137,10 +194,11 @@ def mean_and_variance(
     """
     by_idle: dict[int, list[tuple[Placed, float]]] = {0: []}
     for label, weight in terms:
-        string = placed(label, places)
-        by_idle.setdefault(string.idle, []).append((string, weight))
+        for part, share in _without_idle_projectors(label, places):
+            string = placed(part, places)
+            by_idle.setdefault(string.idle, []).append((string, share * weight))
     mean = float(expectations(state[None], [still(by_idle[0])], threads)[0, 0])
-    by_idle[0].append((Placed((0, 0)), -mean))
+    by_idle[0].append((Placed(Term(0, 0)), -mean))
     ket = np.asarray(state, complex)[None]
     images = (_image(ket, flipping, threads) for flipping in by_idle.values())
     return mean, sum(float(np.vdot(image, image).real) for image in images)
@@ -148,13 +206,27 @@ def mean_and_variance(
 
 def still(terms: Iterable[tuple[Placed, float]]) -> Observable:
     """Sums the terms that flip no idle qubit: the value of any other is 0."""
-    return Observable.of((string.string, weight) for string, weight in terms if not string.idle)
+    return Observable.of((s.term, s.factor * weight) for s, weight in terms if not s.idle and s.factor)
+
+
+def _without_idle_projectors(label: str, places: Sequence[int]) -> Iterator[tuple[str, float]]:
+    """Yields (label, factor) that add up to ``label``, without projectors on X or Y of idle qubits.
+
+    Such a projector is half the identity and half a Pauli matrix, which flips the qubit.
+    """
+    choices: list[tuple[tuple[str, float], ...]] = []
+    for letter, place in zip(label, reversed(places), strict=True):
+        split = place < 0 and letter in "+-rl"
+        sign = -0.5 if letter in MINUS else 0.5
+        choices.append((("I", 0.5), (AXES[letter], sign)) if split else ((letter, 1.0),))
+    for parts in product(*choices):
+        yield "".join(letter for letter, _ in parts), prod(factor for _, factor in parts)
 
 
 def _image(ket: NDArray[np.complex128], terms: Sequence[tuple[Placed, float]], threads: int) -> NDArray[np.complex128]:
     """Applies terms that flip the same idle qubits to the other qubits' state; their weights are real or imaginary."""
     parts = [
-        Observable.of((s.string, -weight if s.turns & 2 else weight) for s, weight in terms if s.turns & 1 == odd)
+        Observable.of((s.term, (-1 if s.turns & 2 else 1) * s.factor * w) for s, w in terms if s.turns & 1 == odd)
         for odd in (0, 1)
     ]
     image = applied(ket, parts[0], threads)
@@ -163,83 +235,65 @@ def _image(ket: NDArray[np.complex128], terms: Sequence[tuple[Placed, float]], t
     return image
 
 
-# gates that turn the axis of a qubit's measurement to Z, in order
-TURNS_TO_Z: dict[str, tuple[str, ...]] = {"I": (), "X": ("h",), "Y": ("sdg", "h"), "Z": ()}
-LETTER_OF_BITS = ("I", "X", "Z", "Y")  # by the bit of x and, twice its value, that of z
+def project(state: NDArray[np.complexfloating], term: Term) -> NDArray[np.complexfloating]:
+    """Contracts the projected qubits of ``term``: the vector of the other qubits, in their order.
 
-
-@dataclass(frozen=True, slots=True)
-class Basis:
-    """The axis along which each qubit is measured, as masks: X has its bit in ``x``, Z in ``z``, Y in both.
-
-    Attributes:
-        x: mask of the qubits measured along X or Y.
-        z: mask of the qubits measured along Z or Y.
+    Each projector on X or Y leaves out the factor sqrt(1/2) of its bra; `projected_value` and `add_projected` have it.
     """
-
-    x: int
-    z: int
-
-    def letter(self, qubit: int) -> str:
-        """Returns ``"X"``, ``"Y"`` or ``"Z"``, or ``"I"`` if ``qubit`` is not measured."""
-        return LETTER_OF_BITS[(self.x >> qubit & 1) + 2 * (self.z >> qubit & 1)]
-
-
-class SampledMeans:
-    """Means of observables from measurements in several bases, and their standard errors.
-
-    Args:
-        observables: the observables.
-        shots: number of shots of each basis.
-    """
-
-    def __init__(self, observables: Sequence[Observable], shots: int) -> None:
-        self.observables = observables
-        self.shots = shots
-        self.means = np.array([o.weights[(o.x | o.z) == 0].sum() for o in observables])
-        self.variances = np.zeros(len(observables))
-        # a string counts in the first basis that measures it
-        self.left = [np.ones(len(o.weights), bool) for o in observables]
-
-    def add(self, basis: Basis, samples: NDArray[np.integer], counts: NDArray[np.integer]) -> None:
-        """Adds the outcomes of one basis: distinct ``samples``, whose bit q is that of qubit q, and their counts."""
-        for index, observable in enumerate(self.observables):
-            taken = measured_in(observable, basis) & self.left[index]
-            self.left[index] &= ~taken
-            if not taken.any():
-                continue
-            support = (observable.x | observable.z)[taken]
-            odd = np.bitwise_count(samples.astype(np.uint64)[:, None] & support) & 1
-            totals = np.where(odd, -1.0, 1.0) @ observable.weights[taken]
-            mean = float(counts @ totals) / self.shots
-            self.means[index] += mean
-            self.variances[index] += float(counts @ (totals - mean) ** 2) / max(1, self.shots - 1) / self.shots
-
-    def values_and_errors(self) -> tuple[RealArray, RealArray]:
-        """Returns the mean and the standard error of every observable, after all bases were added."""
-        return self.means, np.sqrt(self.variances)
+    num_qubits = state.size.bit_length() - 1
+    vector = state.reshape((2,) * num_qubits)[_sharp_index(term, num_qubits)]
+    for axis, factor in reversed(_turned_axes(term, num_qubits)):
+        zero, one = (vector[(slice(None),) * axis + (bit,)] for bit in (0, 1))
+        vector = zero + vector.dtype.type(factor) * one
+    return np.ascontiguousarray(vector).reshape(-1)
 
 
-def commuting_groups(observables: Sequence[Observable]) -> list[Basis]:
-    """Chooses measurement bases for all Pauli strings.
-
-    Strings share a basis if they have the same letter on each qubit that both act on; first fit, in order.
-    """
-    groups: list[tuple[int, int]] = []
-    strings = dict.fromkeys(key for o in observables for key in zip(o.x.tolist(), o.z.tolist(), strict=True))
-    for x, z in strings:
-        for index, (group_x, group_z) in enumerate(groups):
-            if not ((x ^ group_x) | (z ^ group_z)) & (x | z) & (group_x | group_z):
-                groups[index] = (group_x | x, group_z | z)
-                break
-        else:
-            groups.append((x, z))
-    return [Basis(x, z) for x, z in groups if x | z]
+def projected_value(vector: NDArray[np.complexfloating], term: Term, threads: int) -> float:
+    """Returns ``<state| term |state>`` from ``vector``, which `project` made of the state."""
+    x, z, share = _rest(term)
+    return share * float(string_values(vector[None], x, z, threads)[0, 0])
 
 
-def measured_in(observable: Observable, basis: Basis) -> NDArray[np.bool_]:
-    """Returns the mask of the strings of ``observable`` that the basis measures, without the identity."""
-    x, z = np.uint64(basis.x), np.uint64(basis.z)
-    support = observable.x | observable.z
-    clash = ((observable.x ^ x) | (observable.z ^ z)) & support
-    return np.asarray((clash == 0) & (support != 0), bool)
+def add_projected(
+    state: NDArray[np.complex128], term: Term, weight: float, out: NDArray[np.complex128], threads: int
+) -> None:
+    """Adds ``weight * term |state>`` to ``out``, ``(2**num_qubits,)``."""
+    num_qubits = state.size.bit_length() - 1
+    vector = project(state, term)
+    x, z, share = _rest(term)
+    image = np.empty_like(vector)[None]
+    _native.pauli_sum(vector[None], x, z, np.array([weight * share]), image, threads)
+    index = _sharp_index(term, num_qubits)
+    axes = _turned_axes(term, num_qubits)
+    spread = image.reshape((2,) * (num_qubits - term.projected.bit_count()))
+    for axis, factor in axes:
+        spread = np.stack([spread, np.conj(factor) * spread], axis=axis)
+    out.reshape((2,) * num_qubits)[index] += spread
+
+
+def _sharp_index(term: Term, num_qubits: int) -> tuple[int | slice, ...]:
+    """The index of the amplitudes that the projectors on Z leave, in a state with an axis for each qubit."""
+    return tuple(
+        term.minus >> qubit & 1 if (term.projected & ~term.x) >> qubit & 1 else slice(None)
+        for qubit in reversed(range(num_qubits))
+    )
+
+
+def _turned_axes(term: Term, num_qubits: int) -> list[tuple[int, complex]]:
+    """(axis, factor of its entry 1 in the bra) of each projector on X or Y, after indexing with `_sharp_index`."""
+    axes: list[tuple[int, complex]] = []
+    left = [qubit for qubit in reversed(range(num_qubits)) if not (term.projected & ~term.x) >> qubit & 1]
+    for axis, qubit in enumerate(left):
+        if term.projected >> qubit & 1:
+            sign = -1 if term.minus >> qubit & 1 else 1
+            axes.append((axis, sign * (-1j if term.z >> qubit & 1 else 1)))
+    return axes
+
+
+def _rest(term: Term) -> tuple[Masks, Masks, float]:
+    """Masks x and z of the qubits that are not projected, numbered in their order, and the projectors' factor."""
+    kept = [
+        qubit for qubit in range((term.x | term.z | term.projected).bit_length()) if not term.projected >> qubit & 1
+    ]
+    x, z = (sum((mask >> qubit & 1) << place for place, qubit in enumerate(kept)) for mask in (term.x, term.z))
+    return np.array([x], np.uint64), np.array([z], np.uint64), 0.5 ** (term.projected & term.x).bit_count()

@@ -3,7 +3,7 @@
 This is the last stage that sees a circuit.
 """
 
-from qsim_ozaki.lowering.bindings import Values, one_per_circuit, parameter_rows
+from qsim_ozaki.lowering.bindings import Values, finite_rows, one_per_circuit, parameter_rows
 from qsim_ozaki.lowering.circuit import LABEL_GATES, lower
 from qsim_ozaki.lowering.gates import ANY, GATES, row_op
 from qsim_ozaki.lowering.instructions import (
@@ -23,6 +23,8 @@ from qsim_ozaki.lowering.instructions import (
     save_statevector_dict,
     set_statevector,
 )
+from qsim_ozaki.lowering.projectors import split_projectors
+from qsim_ozaki.lowering.start import lower_from, start_qubits
 from qsim_ozaki.lowering.template import Template, make_template
 
 __all__ = [
@@ -35,7 +37,9 @@ __all__ = [
     "SetStatevector",
     "Template",
     "Values",
+    "finite_rows",
     "lower",
+    "lower_from",
     "make_template",
     "one_per_circuit",
     "parameter_rows",
@@ -51,4 +55,6 @@ __all__ = [
     "save_statevector",
     "save_statevector_dict",
     "set_statevector",
+    "split_projectors",
+    "start_qubits",
 ]

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 from qiskit import QuantumCircuit
-from qiskit.circuit import Parameter
+from qiskit.circuit import Parameter, ParameterVector
 
 from qsim_ozaki.errors import OptionError
 
@@ -46,17 +46,17 @@ def parameter_rows(circuit: QuantumCircuit, binds: object) -> Values:
     """Converts the bindings of one circuit to an array ``(rows, parameters)``.
 
     Raises:
-        OptionError: a parameter is missing or unknown, or the numbers of values differ; the message has the names and
-            numbers.
+        OptionError: a parameter is missing, unknown or bound twice, the numbers of values differ, or a value is not a
+            finite real number; the message has the names and numbers.
     """
     if not isinstance(binds, Mapping):
-        values = np.atleast_2d(np.asarray(binds, float))
+        values = np.atleast_2d(_real_values(binds, f"the parameters of circuit {circuit.name!r}"))
         if values.ndim != 2 or values.shape[1] != circuit.num_parameters:
             raise OptionError(
                 f"parameters of shape {values.shape} do not suit circuit {circuit.name!r}, which has "
                 f"{circuit.num_parameters}. Give (rows, {circuit.num_parameters}) values."
             )
-        return _finite(values, circuit)
+        return finite_rows(values, circuit)
     columns = _columns(circuit, binds)
     missing = [parameter.name for parameter in circuit.parameters if parameter not in columns]
     if missing:
@@ -73,7 +73,20 @@ def parameter_rows(circuit: QuantumCircuit, binds: object) -> Values:
     values = np.empty((rows, circuit.num_parameters))
     for index, parameter in enumerate(circuit.parameters):
         values[:, index] = columns[parameter]
-    return _finite(values, circuit)
+    return finite_rows(values, circuit)
+
+
+def _real_values(values: Any, owner: str) -> NDArray[np.float64]:
+    """Converts ``values`` to an array of real numbers; ``owner`` is for the message."""
+    try:
+        array = np.asarray(values)
+        if array.dtype.kind == "c" and not array.imag.any():  # NaN counts as a part that is not 0
+            array = array.real
+        if array.dtype.kind != "c":
+            return np.asarray(array, float)
+    except (TypeError, ValueError):
+        pass
+    raise OptionError(f"values {values!r} of {owner} are not real numbers. Give real ones.")
 
 
 def _columns(circuit: QuantumCircuit, binds: Mapping[Any, Any]) -> dict[Parameter, NDArray[np.float64]]:
@@ -81,24 +94,54 @@ def _columns(circuit: QuantumCircuit, binds: Mapping[Any, Any]) -> dict[Paramete
     by_name = {parameter.name: parameter for parameter in circuit.parameters}
     columns: dict[Parameter, NDArray[np.float64]] = {}
     for key, entry in binds.items():
-        try:
-            values = np.atleast_1d(np.asarray(entry, float))
-        except (TypeError, ValueError):
-            raise OptionError(f"values {entry!r} of parameter {key} are not real numbers. Give real ones.") from None
-        if hasattr(key, "params"):
-            for index, element in enumerate(key.params):
-                columns[element] = np.atleast_1d(values[..., index])
-            continue
         name = key if isinstance(key, str) else getattr(key, "name", key)
-        if name not in by_name:
-            known = ", ".join(by_name) or "none"
-            raise OptionError(f"circuit {circuit.name!r} has no parameter {name!r}. It has: {known}.")
-        columns[by_name[name]] = values.reshape(-1)
+        values = np.atleast_1d(_real_values(entry, f"parameter {name}"))
+        if isinstance(key, ParameterVector):
+            bound = _vector_columns(circuit, key, values)
+        elif name in by_name:
+            bound = {by_name[name]: values.reshape(-1)}
+        else:
+            raise _unknown(circuit, name)
+        for parameter, column in bound.items():
+            if parameter in columns:
+                raise OptionError(
+                    f"circuit {circuit.name!r}: parameter {parameter.name!r} is bound twice. Bind it once."
+                )
+            columns[parameter] = column
     return columns
 
 
-def _finite(values: Values, circuit: QuantumCircuit) -> Values:
-    if not np.isfinite(values).all():
-        row = int(np.flatnonzero(~np.isfinite(values).all(axis=1))[0])
-        raise OptionError(f"row {row} of the parameters of circuit {circuit.name!r} is not finite. Give finite angles.")
+def _vector_columns(
+    circuit: QuantumCircuit, vector: ParameterVector, values: NDArray[np.float64]
+) -> dict[Parameter, NDArray[np.float64]]:
+    """Returns the values of the elements of ``vector``, of which ``circuit`` must have at least one."""
+    if values.ndim > 2 or values.shape[-1] != len(vector):
+        raise OptionError(
+            f"values of shape {values.shape} do not suit vector {vector.name!r}, which has {len(vector)} elements. "
+            f"Give ({len(vector)},) or (rows, {len(vector)}) values."
+        )
+    present = set(circuit.parameters)
+    if len(vector) and present.isdisjoint(vector.params):
+        raise _unknown(circuit, vector.name)
+    return {element: np.atleast_1d(values[..., index]) for index, element in enumerate(vector.params)}
+
+
+def _unknown(circuit: QuantumCircuit, name: object) -> OptionError:
+    known = ", ".join(parameter.name for parameter in circuit.parameters) or "none"
+    return OptionError(f"circuit {circuit.name!r} has no parameter {name!r}. It has: {known}.")
+
+
+def finite_rows(values: Values, circuit: QuantumCircuit) -> Values:
+    """Returns ``values``, ``(rows, parameters)``, if all are finite.
+
+    Raises:
+        OptionError: a value is not finite; the message names the parameter and the row.
+    """
+    wrong = ~np.isfinite(values)
+    if wrong.any():
+        row, column = (int(index) for index in np.argwhere(wrong)[0])
+        raise OptionError(
+            f"circuit {circuit.name!r}: parameter {circuit.parameters[column].name!r} is {values[row, column]} in row "
+            f"{row}, which is not finite. Give finite angles."
+        )
     return values

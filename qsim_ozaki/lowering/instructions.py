@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 from qiskit.circuit import Instruction, QuantumCircuit
-from qiskit.quantum_info import Operator, Pauli, SparsePauliOp
+from qiskit.quantum_info import Operator, Pauli, SparseObservable, SparsePauliOp
 
 from qsim_ozaki.errors import LoweringError
+from qsim_ozaki.lowering.projectors import split_projectors
 
 RESERVED_LABELS = frozenset({"counts", "memory"})  # a result already holds these
 
@@ -278,15 +279,32 @@ def _terms(operator: Any) -> list[Any]:
         observable = SparsePauliOp(operator)
     elif isinstance(operator, SparsePauliOp):
         observable = operator
-    elif hasattr(operator, "as_paulis"):
-        observable = SparsePauliOp.from_sparse_observable(operator)
+    elif isinstance(operator, SparseObservable):
+        return _sparse_terms(operator)
     else:
         observable = SparsePauliOp.from_operator(Operator(operator))
     observable = observable.simplify()
-    if np.any(np.abs(observable.coeffs.imag) > 1e-12 * np.abs(observable.coeffs).max(initial=1)):
-        raise LoweringError("the observable is not Hermitian: a factor is not real. Give real factors of Pauli strings")
+    _check_hermitian(observable.coeffs)
     pairs = zip(observable.paulis.to_labels(), observable.coeffs.real.tolist(), strict=True)
     return [part for pair in pairs for part in pair]
+
+
+def _sparse_terms(operator: SparseObservable) -> list[Any]:
+    """Returns labels of ``IXYZ01+-rl`` and real factors in turn."""
+    terms: dict[str, complex] = {}
+    for letters, qubits, factor in operator.simplify().to_sparse_list():
+        label = ["I"] * operator.num_qubits
+        for letter, qubit in zip(letters, qubits, strict=True):
+            label[-1 - qubit] = letter
+        terms["".join(label)] = factor
+    _check_hermitian(np.array(list(terms.values()), complex))
+    split = split_projectors({label: factor.real for label, factor in terms.items()})
+    return [part for pair in split.items() if pair[1] for part in pair] or ["I" * operator.num_qubits, 0.0]
+
+
+def _check_hermitian(factors: Any) -> None:
+    if np.any(np.abs(factors.imag) > 1e-12 * np.abs(factors).max(initial=1)):
+        raise LoweringError("the observable is not Hermitian: a factor is not real. Give real factors of Pauli strings")
 
 
 def _all_qubits(circuit: QuantumCircuit) -> list[Any]:

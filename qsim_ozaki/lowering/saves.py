@@ -12,10 +12,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 from qiskit.circuit import Operation
 
-from qsim_ozaki.ir import Initialize, Save
+from qsim_ozaki.ir import AXES, Initialize, Save
 from qsim_ozaki.lowering.instructions import FORMS, SAVES
 from qsim_ozaki.lowering.site import Site
 
+MAX_IDLE_PROJECTORS = 8  # of a term whose variance is saved
 VECTOR_NORM_TOLERANCE = 1e-8  # of an initial vector's norm; Qiskit has the same tolerance for matrices
 
 
@@ -40,6 +41,8 @@ def save_of(operation: Operation, qubits: tuple[int, ...], num_active: int, site
     details: tuple[Any, ...] = ()
     if what.startswith("expectation"):
         details = _terms(params, len(qubits), site)
+        if what == "expectation_value_variance":
+            _check_idle_projectors(details, qubits, site)
     elif what.startswith("amplitudes"):
         details = _indices(params, len(qubits), site)
         active = sum(qubit >= 0 for qubit in qubits)
@@ -77,11 +80,21 @@ def _terms(params: Sequence[Any], num_qubits: int, site: Site) -> tuple[tuple[st
     else:
         pairs = [(label, factors[0]) for label, factors in params if factors[0] != 0]
     terms = tuple((label, float(np.real(factor))) for label, factor in pairs)
-    if any(len(label) != num_qubits or set(label) - set("IXYZ") for label, _ in terms):
-        raise site.error(f"its Pauli strings are not of {num_qubits} letters of IXYZ", "Give one letter per qubit")
+    if any(len(label) != num_qubits or not set(label) <= AXES.keys() for label, _ in terms):
+        raise site.error(
+            f"its Pauli strings are not of {num_qubits} letters of IXYZ01+-rl", "Give one letter per qubit"
+        )
     if not all(np.isfinite(factor) for _, factor in terms):
         raise site.error("a factor of its observable is not finite", "Give finite factors")
     return terms
+
+
+def _check_idle_projectors(terms: Sequence[tuple[str, float]], qubits: Sequence[int], site: Site) -> None:
+    """Refuses a variance with terms that project many idle qubits on X or Y: each of them doubles the work."""
+    for label, _ in terms:
+        count = sum(qubit < 0 and letter in "+-rl" for letter, qubit in zip(label, reversed(qubits), strict=True))
+        if count > MAX_IDLE_PROJECTORS:
+            raise site.error(f"a term projects {count} idle qubits on X or Y", f"Use at most {MAX_IDLE_PROJECTORS}")
 
 
 def _indices(params: Sequence[Any], num_qubits: int, site: Site) -> tuple[int, ...]:

@@ -24,6 +24,8 @@ from qsim_ozaki.lowering.bindings import Values
 from qsim_ozaki.lowering.gates import GATE_OF_CLASS, GATES, GateRow
 from qsim_ozaki.lowering.slots import SlotGate
 
+MAX_TOLD = 4  # parameters that a message names
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Angle:
@@ -120,6 +122,16 @@ class SlotGroup:
             np.concatenate([np.arange(slot.offset, slot.offset + slot.size) for slot in slots]),
         )
 
+    def _check_finite(self, angles: NDArray[np.float64], values: Values, parameters: Sequence[Parameter]) -> None:
+        """Raises a LoweringError that names the parameters' values if one of ``angles`` overflows or is NaN."""
+        finite = np.isfinite(angles)
+        if not finite.all():
+            row, slot, index = (int(place) for place in np.argwhere(~finite)[0])
+            raise LoweringError(
+                f"an angle of gate {self.gate!r} is {angles[row, slot, index]}, which is not finite, at "
+                f"{_told(values[row], parameters)}. Give values at which it is finite."
+            )
+
     def data(self, values: Values, parameters: Sequence[Parameter]) -> NDArray[np.complex128]:
         """Returns the numbers for ``columns`` at each row; a row does not depend on the others."""
         angles = np.repeat(self.constants[None], len(values), axis=0)
@@ -127,6 +139,7 @@ class SlotGroup:
             angles += factors * values[:, places]
         for slot, index, expression in self.expressions:
             angles[:, slot, index] = _evaluated(expression, values, parameters)
+        self._check_finite(angles, values, parameters)
         return gate_rows(self.gate, angles.reshape(-1, angles.shape[-1])).reshape(len(values), -1)
 
 
@@ -326,7 +339,7 @@ def _evaluated(expression: Any, values: Values, parameters: Sequence[Parameter])
     """Evaluates ``expression`` at each row, ``(rows,)``.
 
     Raises:
-        LoweringError: the value at a row is not a real number.
+        LoweringError: the value at a row is not a finite real number.
     """
     if _is_number(expression):
         return np.full(len(values), float(expression))
@@ -335,9 +348,19 @@ def _evaluated(expression: Any, values: Values, parameters: Sequence[Parameter])
     for number, row in enumerate(values.tolist()):
         try:
             out[number] = float(expression.bind({parameter: row[index] for parameter, index in names}))
+            reason = "" if np.isfinite(out[number]) else f"it is {out[number]}"
         except (TypeError, ValueError, ZeroDivisionError, RuntimeError) as error:
+            reason = str(error)
+        if reason:
             raise LoweringError(
-                f"expression {expression} is no real number at row {number} of the parameters: {error}. "
-                f"Give values at which it is real."
-            ) from None
+                f"expression {expression} is not a finite real number at "
+                f"{_told([row[index] for _, index in names], [parameter for parameter, _ in names])}: {reason}. "
+                f"Give values at which it is."
+            )
     return out
+
+
+def _told(values: Iterable[float], parameters: Sequence[Parameter]) -> str:
+    """Parameters and their values, for messages; of many, the first few."""
+    pairs = [f"{parameter.name} = {value:.17g}" for parameter, value in zip(parameters, values, strict=True)]
+    return ", ".join(pairs[:MAX_TOLD]) + (", ..." if len(pairs) > MAX_TOLD else "")

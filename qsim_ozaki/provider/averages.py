@@ -5,18 +5,17 @@ In: an estimator pub, a backend. Out: values and standard errors. It may not kno
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 from qiskit import ClassicalRegister, QuantumCircuit
 from qiskit.primitives.containers.estimator_pub import EstimatorPub
-from qiskit.quantum_info import SparsePauliOp
+from qiskit.quantum_info import SparseObservable
 
-from qsim_ozaki.estimation import QubitMap, labelled, pauli_strings
+from qsim_ozaki.estimation import QubitMap, labelled, shots_of
 from qsim_ozaki.ir import TURNS_TO_Z, Basis, RealArray, SampledMeans, commuting_groups
-from qsim_ozaki.lowering import save_expectation_value
+from qsim_ozaki.lowering import save_expectation_value, start_qubits
 from qsim_ozaki.provider.backend import OzakiBackend
 from qsim_ozaki.runtime import stream as random_stream
 
@@ -35,7 +34,7 @@ def average_pub(pub: EstimatorPub, backend: OzakiBackend, check: Callable[[], No
     saving = circuit.copy()
     terms = labelled(pub.observables)
     for number, observable in enumerate(terms):
-        operator = SparsePauliOp.from_list(list(pauli_strings(observable))).simplify()
+        operator = SparseObservable.from_list(list(observable.items()))
         save_expectation_value(saving, operator, saving.qubits, label=f"observable {number}")
     options = {"shots": None, "memory": False, "seed_simulator": 0}
     results = backend.results([saving], _binds(pub), options, check=check)
@@ -57,8 +56,8 @@ def sample_pub(
         stream: seed of the job, and the job's index of the pub's first row.
         check: called now and then; what it raises ends the run.
     """
-    shots = math.ceil(1 / pub.precision**2)
-    qubit_map = _qubit_map(pub.circuit)
+    shots = shots_of(pub.precision)
+    qubit_map = _qubit_map(pub.circuit, backend.options.initial_state)
     observables = [qubit_map.observable(terms) for terms in labelled(pub.observables)]
     means = [SampledMeans(observables, shots) for _ in range(pub.parameter_values.size)]
     seed, first = stream
@@ -66,9 +65,9 @@ def sample_pub(
         basis_seed = int(random_stream(seed, (number,)).integers(1 << 63))  # each basis has its own samples
         options = {"shots": shots, "memory": False, "seed_simulator": basis_seed}
         circuit = _measured(pub.circuit, qubit_map, basis)
-        for row, result in enumerate(backend.results([circuit], _binds(pub), options, first=first, check=check)):
-            samples, counts = _samples(result)
-            means[row].add(basis, samples, counts)
+        results = backend.results([circuit], _binds(pub), options, first=first, check=check, draws_counts=True)
+        for row, result in enumerate(results):
+            means[row].add(basis, [_samples(result)])
     values, errors = zip(*(row.values_and_errors() for row in means), strict=True)
     return _broadcast(pub, np.array(values)), _broadcast(pub, np.array(errors)), shots
 
@@ -89,9 +88,10 @@ def _broadcast(pub: EstimatorPub, values: RealArray) -> RealArray:
     return np.asarray(values[row_of, column_of])
 
 
-def _qubit_map(circuit: QuantumCircuit) -> QubitMap:
-    """Numbers the qubits that an instruction touches, in order; measurements are part of the circuit's histories."""
-    touched = {qubit for item in circuit.data for qubit in item.qubits if item.operation.name != "barrier"}
+def _qubit_map(circuit: QuantumCircuit, initial_state: object) -> QubitMap:
+    """Numbers the qubits that may leave |0>, in order; measurements are part of the circuit's histories."""
+    touched = {circuit.qubits[qubit] for qubit in start_qubits(circuit, initial_state)}
+    touched |= {qubit for item in circuit.data for qubit in item.qubits if item.operation.name != "barrier"}
     place, count = [], 0
     for qubit in circuit.qubits:
         place.append(count if qubit in touched else -1)
@@ -102,7 +102,7 @@ def _qubit_map(circuit: QuantumCircuit) -> QubitMap:
 def _measured(circuit: QuantumCircuit, qubit_map: QubitMap, basis: Basis) -> QuantumCircuit:
     """Returns ``circuit`` followed by gates and measurements that read ``basis`` into a separate register."""
     measured = circuit.copy()
-    register = ClassicalRegister(max(qubit_map.place) + 1, REGISTER)
+    register = ClassicalRegister(max(qubit_map.place, default=-1) + 1, REGISTER)
     while register.name in {other.name for other in circuit.cregs}:
         register = ClassicalRegister(register.size, register.name + "_")
     measured.add_register(register)

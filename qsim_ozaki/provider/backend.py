@@ -221,7 +221,10 @@ class OzakiBackend(BackendV2):  # type: ignore[misc]
 
     def merged_options(self, options: dict[str, Any], arguments: Sequence[str] = ()) -> dict[str, Any]:
         """Checks ``options`` and returns the backend's options overridden by them; ``arguments`` as for `checked`."""
-        return dict(self._options.items()) | checked(options, arguments)
+        chosen = checked(options, arguments)
+        if chosen.get("seed_simulator", 0) is None:  # Qiskit's primitives pass None where their user gave no seed
+            del chosen["seed_simulator"]
+        return dict(self._options.items()) | chosen
 
     def _planned(self, circuit: QuantumCircuit, options: dict[str, Any]) -> tuple[Prepared, ProgramPlan, Device]:
         used = self.merged_options(options)
@@ -245,6 +248,7 @@ class OzakiBackend(BackendV2):  # type: ignore[misc]
         *,
         first: int = 0,
         check: Callable[[], None] = lambda: None,
+        draws_counts: bool = False,
     ) -> list[ExperimentResult]:
         """Runs the rows in the caller's thread and returns their results: for jobs that consist of several runs.
 
@@ -254,8 +258,9 @@ class OzakiBackend(BackendV2):  # type: ignore[misc]
             options: override the backend's options.
             first: index of the first row, for its random stream.
             check: called before every step; an error that it raises ends the run.
+            draws_counts: as in `Request`.
         """
-        used = self.merged_options(options)
+        used = self.merged_options(options) | {"draws_counts": draws_counts}
         units = [replace(unit, first=unit.first + first) for unit in make_units(circuits, parameter_binds, used)]
         engine = self.engine(used)[0]
         device = engine.device()

@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 from qiskit import QuantumCircuit
 
 from qsim_ozaki.errors import CapacityError, LoweringError, OptionError
-from qsim_ozaki.ir import Device, Initialize, Program, Reset, Save, format_bytes, short_bytes, state_bytes, too_wide
-from qsim_ozaki.lowering import LABEL_GATES, SAVES, lower
+from qsim_ozaki.ir import Device, Save, format_bytes, short_bytes, state_bytes, too_wide
+from qsim_ozaki.lowering import SAVES, lower_from
 from qsim_ozaki.planner import plan_options
 from qsim_ozaki.runtime import Executable, Jump, Request, Segment, check_saves, flatten, saved_bytes
 
@@ -62,7 +61,7 @@ def prepare_circuit(circuit: QuantumCircuit, options: dict[str, Any]) -> Prepare
             f"memory=True keeps {options['shots']} values, about {needed}; it is for at most 2**30 shots. Ask for "
             f"counts alone, or run fewer shots at a time."
         )
-    code = flatten(_program(_in_logical_order(circuit), options))
+    code = flatten(lower_from(_in_logical_order(circuit), options["initial_state"], options["inputs"]))
     check_saves(code, options["shots"])
     header, layout = _header(circuit)
     return Prepared(code, header, layout, needed_bytes(code, options))
@@ -136,6 +135,7 @@ def request(prepared: Prepared, options: dict[str, Any], seed: int, index: int, 
         max_states=max(1, 1 + (device.memory_bytes - prepared.needed_bytes) // state),
         layout=prepared.layout,
         plan_options=plan_options(options),
+        draws_counts=options.get("draws_counts", False),
     )
 
 
@@ -166,49 +166,10 @@ def _in_logical_order(circuit: QuantumCircuit) -> QuantumCircuit:
     return ordered
 
 
-def _program(circuit: QuantumCircuit, options: dict[str, Any]) -> Program:
-    """Returns the program of ``circuit``, started in the initial state, which has the circuit's qubit order."""
-    initial_state, inputs = options["initial_state"], options["inputs"]
-    if initial_state is None:
-        return lower(circuit, inputs)
-    start = circuit.copy_empty_like()
-    start.global_phase = 0
-    if isinstance(initial_state, (str, int)):
-        for qubit, letter in enumerate(reversed(_label(initial_state, circuit))):
-            for gate in LABEL_GATES[letter]:
-                getattr(start, gate)(qubit)
-        return lower(_joined(start, circuit), inputs)
-    if len(initial_state) != 1 << circuit.num_qubits:
-        raise OptionError(
-            f"initial_state has {len(initial_state)} amplitudes, but circuit {circuit.name!r} has {circuit.num_qubits} "
-            f"qubits. Pass {1 << circuit.num_qubits} amplitudes."
-        )
-    start.reset(range(circuit.num_qubits))  # makes every qubit an active qubit of the program
-    program = lower(_joined(start, circuit), inputs)
-    rest, reset = list(program.body), 0
-    while reset < circuit.num_qubits:
-        item = rest.pop(0)
-        assert isinstance(item, Reset)
-        reset += len(item.qubits)
-    vector = np.asarray(initial_state, complex)
-    return replace(program, body=(Initialize(tuple(range(circuit.num_qubits)), vector), *rest))
-
-
-def _label(initial_state: str | int, circuit: QuantumCircuit) -> str:
-    label = initial_state if isinstance(initial_state, str) else format(initial_state, f"0{circuit.num_qubits}b")
-    if len(label) != circuit.num_qubits:
-        raise OptionError(
-            f"initial_state={initial_state!r} is for {len(label)} qubits, but circuit {circuit.name!r} has "
-            f"{circuit.num_qubits}. Use one letter per qubit, or a basis state below 2**{circuit.num_qubits}."
-        )
-    return label
-
-
-def _joined(start: QuantumCircuit, circuit: QuantumCircuit) -> QuantumCircuit:
-    """Returns a copy of ``circuit`` with the instructions of ``start`` before its own."""
-    joined = circuit.copy()
-    joined.data = [*start.data, *circuit.data]
-    return joined
+def register_sizes(circuit: QuantumCircuit) -> list[tuple[str, int]]:
+    """Returns name and number of bits of each register that results of ``circuit`` show, loose bits included."""
+    header, _ = _header(circuit)
+    return [(name, size) for name, size in header["creg_sizes"]]
 
 
 def _header(circuit: QuantumCircuit) -> tuple[dict[str, Any], tuple[int, ...]]:

@@ -6,9 +6,10 @@ In: pubs of Qiskit's primitives. Out: jobs whose results are `PrimitiveResult`s.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Iterable
 from numbers import Real
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,15 +21,25 @@ from qiskit.providers import JobStatus
 from qiskit.result.models import ExperimentResultData
 
 from qsim_ozaki.errors import MixedStateError, OptionError
-from qsim_ozaki.estimation import Estimation, estimate_pub
+from qsim_ozaki.estimation import Estimation, estimate_pub, shots_of
+from qsim_ozaki.ir import RealArray
 from qsim_ozaki.provider.averages import average_pub, sample_pub
 from qsim_ozaki.provider.backend import OzakiBackend
 from qsim_ozaki.provider.job import OzakiJob
-from qsim_ozaki.provider.options import checked
+from qsim_ozaki.provider.options import MAX_SHOTS, checked
+from qsim_ozaki.provider.prepare import register_sizes
+from qsim_ozaki.provider.pub_checks import check_estimator_pub, check_sampler_pub, check_values
 from qsim_ozaki.provider.result import DrawnData
 from qsim_ozaki.runtime import check_seed, fresh_seed
 
 SmallBits = NDArray[np.uint8]
+Seed: TypeAlias = int | np.random.Generator | None
+
+# Qiskit's own words
+NO_REGISTERS = (
+    "One of your circuits has no output classical registers and so the result will be empty. Did you mean to add "
+    "measurement instructions?"
+)
 
 
 class OzakiPrimitiveJob(BasePrimitiveJob):  # type: ignore[misc]
@@ -86,18 +97,34 @@ class EstimatorV2(BaseEstimatorV2):  # type: ignore[misc]
     Args:
         backend: its engine and options are used; None for a new `OzakiBackend`.
         default_precision: of pubs without a precision, if `run` has none either.
-        seed: of the samples, None for a fresh one; each row of a run has its own random stream.
+        seed: of the samples: an integer, of which each run draws the same, or a NumPy Generator, which gives each run
+            another; None for the backend's ``seed_simulator``. Each row of a run has its own random stream.
 
     Example:
         >>> EstimatorV2().run([(circuit, SparsePauliOp("ZZ"), angles)]).result()[0].data.evs
     """
 
     def __init__(
-        self, backend: OzakiBackend | None = None, *, default_precision: float = 0.0, seed: int | None = None
+        self, backend: OzakiBackend | None = None, *, default_precision: float = 0.0, seed: Seed = None
     ) -> None:
         self._backend = _checked_backend(backend)
         self._default_precision = _checked_precision(default_precision)
-        self._seed = check_seed(seed)
+        self._seed = _checked_seed(seed)
+
+    @property
+    def backend(self) -> OzakiBackend:
+        """The backend whose engine and options are used."""
+        return self._backend
+
+    @property
+    def default_precision(self) -> float:
+        """Precision of pubs without one, if `run` has none either."""
+        return self._default_precision
+
+    @property
+    def seed(self) -> Seed:
+        """The seed, as it was given."""
+        return self._seed
 
     def run(self, pubs: Iterable[EstimatorPubLike], *, precision: float | None = None) -> OzakiPrimitiveJob:
         """Starts a job.
@@ -107,26 +134,22 @@ class EstimatorV2(BaseEstimatorV2):  # type: ignore[misc]
             precision: for pubs without one.
 
         Raises:
-            OptionError: a precision is negative.
+            OptionError: a precision is negative or not finite, or a parameter's value is not a finite real number.
+            LoweringError: a factor of an observable is not finite.
         """
-        default = self._default_precision if precision is None else precision
-        coerced = [EstimatorPub.coerce(pub, default) for pub in pubs]
-        for pub in coerced:
-            _checked_precision(pub.precision)
+        default = self._default_precision if precision is None else _checked_precision(precision)
+        coerced = []
+        for pub in pubs:
+            check_estimator_pub(pub)
+            coerced.append(EstimatorPub.coerce(pub, default))
+            _checked_precision(coerced[-1].precision)
+            check_values(coerced[-1])
+        seed, options = _seed_of(self._seed, self._backend), self._backend.merged_options({})
 
         def work(check: Callable[[], None], _: str) -> PrimitiveResult[PubResult]:
-            seed, options = _seed_of(self._seed, self._backend), self._backend.merged_options({})
             engine, results, first = self._backend.engine(options)[0], [], 0
             for pub in coerced:
-                setting = Estimation(engine, options, seed, first, check)
-                try:
-                    evs, stds, shots = estimate_pub(pub, setting)
-                except MixedStateError:
-                    if pub.precision:
-                        evs, stds, shots = sample_pub(pub, self._backend, (seed, first), check)
-                    else:
-                        evs, shots = average_pub(pub, self._backend, check), 0
-                        stds = np.zeros_like(evs)
+                evs, stds, shots = self._estimate(pub, Estimation(engine, options, seed, first, check))
                 first += max(1, pub.parameter_values.size)
                 metadata = {"target_precision": pub.precision, "shots": shots}
                 metadata["circuit_metadata"] = pub.circuit.metadata
@@ -134,6 +157,18 @@ class EstimatorV2(BaseEstimatorV2):  # type: ignore[misc]
             return PrimitiveResult(results, metadata={"version": 2, "seed": seed})
 
         return _submitted(self._backend, work)
+
+    def _estimate(self, pub: EstimatorPub, setting: Estimation) -> tuple[RealArray, RealArray, int]:
+        """Returns values, standard errors, and the shots of each basis."""
+        if not math.prod(pub.shape):
+            return np.zeros(pub.shape), np.zeros(pub.shape), shots_of(pub.precision)
+        try:
+            return estimate_pub(pub, setting)
+        except MixedStateError:
+            if pub.precision:
+                return sample_pub(pub, self._backend, (setting.seed, setting.first), setting.check)
+            evs = average_pub(pub, self._backend, setting.check)
+            return evs, np.zeros_like(evs), 0
 
 
 class SamplerV2(BaseSamplerV2):  # type: ignore[misc]
@@ -144,19 +179,35 @@ class SamplerV2(BaseSamplerV2):  # type: ignore[misc]
 
     Args:
         backend: its engine and options are used; None for a new `OzakiBackend`.
-        default_shots: of pubs without shots, if `run` has none either.
-        seed: of the samples, None for a fresh one; each row of a run has its own random stream.
+        default_shots: of pubs without shots, if `run` has none either; None for the backend's ``shots``.
+        seed: as of `EstimatorV2`.
 
     Example:
         >>> SamplerV2(seed=7).run([(circuit, angles)], shots=1000).result()[0].data.meas.get_counts()
     """
 
     def __init__(
-        self, backend: OzakiBackend | None = None, *, default_shots: int = 1024, seed: int | None = None
+        self, backend: OzakiBackend | None = None, *, default_shots: int | None = None, seed: Seed = None
     ) -> None:
         self._backend = _checked_backend(backend)
         self._default_shots = checked({"shots": default_shots})["shots"]
-        self._seed = check_seed(seed)
+        self._seed = _checked_seed(seed)
+
+    @property
+    def backend(self) -> OzakiBackend:
+        """The backend whose engine and options are used."""
+        return self._backend
+
+    @property
+    def default_shots(self) -> int | None:
+        """Shots of pubs without their own, if `run` has none either; None if the backend has none."""
+        shots: int | None = self._backend.options.shots if self._default_shots is None else self._default_shots
+        return shots
+
+    @property
+    def seed(self) -> Seed:
+        """The seed, as it was given."""
+        return self._seed
 
     def run(self, pubs: Iterable[SamplerPubLike], *, shots: int | None = None) -> OzakiPrimitiveJob:
         """Starts a job.
@@ -164,12 +215,27 @@ class SamplerV2(BaseSamplerV2):  # type: ignore[misc]
         Args:
             pubs: ``(circuit[, parameter values[, shots]])`` each.
             shots: for pubs without their own.
+
+        Raises:
+            OptionError: a pub has no shots, or a parameter's value is not a finite real number.
         """
-        default = self._default_shots if shots is None else shots
-        coerced = [SamplerPub.coerce(pub, default) for pub in pubs]
+        default = self.default_shots if shots is None else shots
+        coerced = []
+        for pub in pubs:
+            check_sampler_pub(pub)
+            coerced.append(SamplerPub.coerce(pub, default))
+            check_values(coerced[-1])
+            if coerced[-1].shots is None:
+                raise OptionError(
+                    "shots=None, the backend's option, asks for exact probabilities, but a sampler draws samples. Give "
+                    "run() or the pub a number of shots."
+                )
+        if any(not pub.circuit.num_clbits and not pub.circuit.cregs for pub in coerced):
+            warnings.warn(NO_REGISTERS, stacklevel=2)
+        seed = _seed_of(self._seed, self._backend)
 
         def work(check: Callable[[], None], _: str) -> PrimitiveResult[SamplerPubResult]:
-            seed, results, first = _seed_of(self._seed, self._backend), [], 0
+            results, first = [], 0
             for pub in coerced:
                 check()
                 results.append(self._sample(pub, (seed, first), check))
@@ -183,21 +249,19 @@ class SamplerV2(BaseSamplerV2):  # type: ignore[misc]
         rows = bindings.as_array(circuit.parameters).reshape(bindings.size, circuit.num_parameters)
         options = {"memory": True, "shots": pub.shots, "seed_simulator": stream[0]}
         binds = rows if circuit.num_parameters or shape else None
-        pieces: dict[str, list[SmallBits]] = {}
-        sizes: dict[str, int] = {}
-        for result in self._backend.results([circuit], binds, options, first=stream[1], check=check):
-            registers = result.header["creg_sizes"]
-            bits = _bits(result.data, pub.shots, sum(size for _, size in registers))
-            start = 0
-            for name, size in registers:
-                sizes[name] = size
-                pieces.setdefault(name, []).append(_packed(bits[:, start : start + size]))
-                start += size
-        arrays = {
-            name: BitArray(np.stack(parts).reshape(*shape, pub.shots, -1), sizes[name])
-            for name, parts in pieces.items()
-            if sizes[name]
-        }
+        results = []
+        if bindings.size:
+            results = self._backend.results([circuit], binds, options, first=stream[1], check=check)
+        registers = register_sizes(circuit)
+        width = sum(size for _, size in registers)
+        table = [_bits(result.data, pub.shots, width) for result in results]
+        arrays: dict[str, BitArray] = {}
+        start = 0
+        for name, size in registers:
+            columns = [_packed(bits[:, start : start + size]) for bits in table]
+            packed = np.array(columns, np.uint8).reshape(*shape, pub.shots, -(-size // 8))
+            arrays[name] = BitArray(packed, size)
+            start += size
         metadata = {"shots": pub.shots, "circuit_metadata": circuit.metadata}
         return SamplerPubResult(DataBin(**arrays, shape=shape), metadata)
 
@@ -220,10 +284,16 @@ def _packed(bits: SmallBits) -> SmallBits:
     return np.packbits(bits, axis=1, bitorder="little")[:, ::-1]
 
 
-def _seed_of(seed: int | None, backend: OzakiBackend) -> int:
-    if seed is None:
-        seed = backend.options.seed_simulator
-    return fresh_seed() if seed is None else int(seed)
+def _seed_of(seed: Seed, backend: OzakiBackend) -> int:
+    """Returns the seed of one run."""
+    if isinstance(seed, np.random.Generator):
+        return int(seed.integers(1 << 63))
+    chosen: int | None = backend.options.seed_simulator if seed is None else seed
+    return fresh_seed() if chosen is None else chosen
+
+
+def _checked_seed(seed: object) -> Seed:
+    return seed if isinstance(seed, np.random.Generator) else check_seed(seed, "seed")
 
 
 def _checked_backend(backend: OzakiBackend | None) -> OzakiBackend:
@@ -236,9 +306,14 @@ def _checked_backend(backend: OzakiBackend | None) -> OzakiBackend:
 
 
 def _checked_precision(precision: float) -> float:
-    if not isinstance(precision, Real) or not 0 <= precision < math.inf:
+    if not isinstance(precision, Real) or isinstance(precision, bool) or not 0 <= precision < math.inf:
         raise OptionError(
             f"precision={precision!r} is not allowed. Use 0 for exact values, or a standard error above it."
+        )
+    if 0 < precision < MAX_SHOTS**-0.5:
+        raise OptionError(
+            f"precision={precision!r} needs more than 2**53 shots. Use 0 for exact values, or at least "
+            f"{1.01 * MAX_SHOTS**-0.5:.2e}."
         )
     return precision
 

@@ -5,7 +5,16 @@ from qsim_ozaki.runtime.executor import Execution, execute
 from qsim_ozaki.runtime.flattening import check_saves, flatten
 from qsim_ozaki.runtime.preview import ProgramPlan, plan_program, plan_stack, suggestions
 from qsim_ozaki.runtime.readout import Request
-from qsim_ozaki.runtime.sampling import MAX_TABLE_BITS, SHOTS_PER_BLOCK, Drawn, check_seed, fresh_seed, stream
+from qsim_ozaki.runtime.sampling import (
+    MAX_TABLE_BITS,
+    SHOTS_PER_BLOCK,
+    Drawn,
+    check_seed,
+    draw_counts,
+    draws_counts,
+    fresh_seed,
+    stream,
+)
 from qsim_ozaki.runtime.saved import Result, saved_bytes
 from qsim_ozaki.runtime.stack import (
     STACK_NUMBERS,
@@ -40,6 +49,8 @@ __all__ = [
     "Tally",
     "check_saves",
     "check_seed",
+    "draw_counts",
+    "draws_counts",
     "execute",
     "flatten",
     "fresh_seed",

@@ -38,6 +38,8 @@ class Request:
         max_states: how many copies of the state, the first included, may live at one time.
         layout: the classical bit shown at each bit of a value; a bit may be shown twice.
         plan_options: passed to the planner.
+        draws_counts: whether many shots may be counted by the probabilities of their outcomes: another stream of random
+            numbers, and no memory.
     """
 
     shots: int | None
@@ -48,6 +50,7 @@ class Request:
     max_states: int
     layout: tuple[int, ...]
     plan_options: PlanOptions
+    draws_counts: bool = False
 
 
 def shown(request: Request, cursor: Cursor, reads: Iterable[tuple[int, int]]) -> tuple[int, list[tuple[int, int]]]:
@@ -97,6 +100,14 @@ def sampled_end(code: Executable, engine: Engine, request: Request, cursor: Curs
     fixed, reads = shown(request, cursor, code.reads)
     if not reads:
         outcomes.append(sampling.fixed_outcome(fixed, shots, memory))
+    qubits = sorted({qubit for qubit, _ in reads})
+    if reads and request.draws_counts and not memory and sampling.draws_counts(len(qubits), shots):
+        check()
+        number = {qubit: index for index, qubit in enumerate(qubits)}
+        places = [(number[qubit], place) for qubit, place in reads]
+        probabilities = engine.probabilities(cursor.allocated(engine, request.plan_options.precision), qubits)
+        outcomes = sampling.drawn_outcomes(cursor.generator(), shots, probabilities, places, fixed)
+        return Leaf(cursor.key, shots, outcomes, cursor.records)
     for start in range(0, shots if reads else 0, sampling.SHOTS_PER_BLOCK):
         check()
         uniforms = cursor.generator().random(min(sampling.SHOTS_PER_BLOCK, shots - start))

@@ -7,7 +7,7 @@ In: seeds, sampled basis states, and the qubit that every bit reads. Out: hexade
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import SupportsIndex
@@ -19,11 +19,17 @@ import qsim_ozaki._native as _native
 from qsim_ozaki.errors import OptionError
 
 SHOTS_PER_BLOCK = 1 << 22  # 32 MiB of samples at a time, also for a billion shots
-MAX_TABLE_BITS = 12  # a table of the strings of all values takes 250 KiB
+MAX_DRAWN_QUBITS = 24  # whose outcomes are counted by their probabilities: a table of 128 MiB
+OUTCOMES_PER_BLOCK = 1 << 18  # counts of 2 MiB
+MAX_TABLE_BITS = 12  # a table of all values is 250 KiB
 
 
-def check_seed(seed: object) -> int | None:
+def check_seed(seed: object, name: str = "seed_simulator") -> int | None:
     """``seed`` as an int, or None for a fresh one.
+
+    Args:
+        seed: of a user.
+        name: of the user's argument, for the message.
 
     Raises:
         OptionError: it is not an integer of at least 0.
@@ -31,9 +37,7 @@ def check_seed(seed: object) -> int | None:
     if seed is None or (type(seed) is int and seed >= 0):
         return seed
     if isinstance(seed, (bool, np.bool_)) or not isinstance(seed, SupportsIndex) or seed.__index__() < 0:
-        raise OptionError(
-            f"seed_simulator={seed!r} is not allowed. Use an integer of at least 0, or None for a fresh seed."
-        )
+        raise OptionError(f"{name}={seed!r} is not allowed. Use an integer of at least 0, or None for a fresh seed.")
     return seed.__index__()
 
 
@@ -52,6 +56,29 @@ def stream(seed: int, key: Sequence[int]) -> np.random.Generator:
     Source: NumPy, "Parallel random number generation", SeedSequence spawning.
     """
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=tuple(key))))
+
+
+def draws_counts(num_qubits: int, shots: int) -> bool:
+    """Whether `draw_counts` takes less time than ``shots`` samples of ``num_qubits`` qubits."""
+    return num_qubits <= MAX_DRAWN_QUBITS and 1 << num_qubits <= shots
+
+
+def draw_counts(
+    generator: np.random.Generator, shots: int, probabilities: NDArray[np.float64]
+) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    """Draws how many of ``shots`` take each outcome; yields (outcomes, counts) with counts > 0, in blocks of outcomes.
+
+    Time and memory depend on the number of outcomes alone. Blocks share the shots first, then the outcomes of each.
+    """
+    blocks = [
+        probabilities[start : start + OUTCOMES_PER_BLOCK] for start in range(0, len(probabilities), OUTCOMES_PER_BLOCK)
+    ]
+    totals = np.array([block.sum() for block in blocks])
+    for number, part in enumerate(generator.multinomial(shots, totals / totals.sum()).tolist()):
+        if part:
+            counts = generator.multinomial(part, blocks[number] / totals[number])
+            outcomes = np.flatnonzero(counts)
+            yield outcomes + number * OUTCOMES_PER_BLOCK, counts[outcomes]
 
 
 def split_shots(
@@ -177,6 +204,29 @@ def read_outcomes(samples: NDArray[np.int64], reads: Sequence[tuple[int, int]], 
         memory: whether to return the order of the shots.
     """
     return Outcomes(*_native.read_outcomes(samples, reads, _words(base), memory))
+
+
+def drawn_outcomes(
+    generator: np.random.Generator,
+    shots: int,
+    probabilities: NDArray[np.float64],
+    reads: Sequence[tuple[int, int]],
+    base: int,
+) -> list[Outcomes]:
+    """Classical values of ``shots`` outcomes, whose order is not known.
+
+    Args:
+        generator: draws the counts.
+        shots: any number.
+        probabilities: ``(2**k,)``.
+        reads: pairs (index bit, value bit).
+        base: the value's other bits.
+    """
+    words = _words(base)
+    return [
+        Outcomes(_native.value_labels(indices, reads, words), counts, None)
+        for indices, counts in draw_counts(generator, shots, probabilities)
+    ]
 
 
 def exact_outcomes(

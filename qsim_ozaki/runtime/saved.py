@@ -5,7 +5,7 @@ In: a `Save`, an engine and its state. Out: arrays, numbers and dicts. It may no
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,12 +14,24 @@ from numpy.typing import NDArray
 
 from qsim_ozaki.engines import Engine, State
 from qsim_ozaki.errors import OptionError
-from qsim_ozaki.ir import Save, amplitude_bytes, mean_and_variance, placed, still, weighted
+from qsim_ozaki.ir import (
+    PLAIN,
+    Save,
+    Term,
+    amplitude_bytes,
+    mean_and_variance,
+    placed,
+    project,
+    projected_value,
+    still,
+    weighted,
+)
 from qsim_ozaki.runtime.history import Record
 from qsim_ozaki.runtime.vectors import Vector, reduced_density_matrix, with_idle_qubits
 
 ZERO = 1e-15  # entries of a dict below this are the rounding of a zero
 DOUBLE_BYTES = 16  # bytes of a complex128
+MAX_GATHERED_QUBITS = 16  # that projectors leave: few amplitudes are gathered by index, not cut from the whole state
 SAME_STATE = {"double": 1e-12, "single": 1e-5}  # at most 1 minus the overlap of equal states
 
 
@@ -142,8 +154,9 @@ def saved_bytes(save: Save, num_qubits: int, precision: str) -> int:
     amp = amplitude_bytes(precision)
     if save.what == "density_matrix":
         return DOUBLE_BYTES << 2 * len(save.qubits)
-    if save.what == "expectation_value":
-        return DOUBLE_BYTES
+    if save.what == "expectation_value":  # projectors take part of the state out
+        projects = any(not PLAIN.issuperset(label) for label, _ in save.details)
+        return DOUBLE_BYTES + (amp << num_qubits if projects else 0)
     if save.what == "pauli_values":
         return DOUBLE_BYTES * len(save.details)
     if save.what == "expectation_value_variance":  # the state in double precision, and its image
@@ -186,17 +199,37 @@ def _density_matrix(save: Save, engine: Engine, state: State, places: Sequence[i
 
 def _expectation(save: Save, engine: Engine, state: State, places: Sequence[int]) -> float:
     observable = still((placed(label, places), weight) for label, weight in save.details)
-    return float(weighted([observable], lambda x, z: engine.pauli_values(state, x, z)[None])[0, 0])
+    return float(weighted([observable], lambda terms: term_values(terms, engine, state)[None])[0, 0])
 
 
 def _pauli_values(save: Save, engine: Engine, state: State, places: Sequence[int]) -> NDArray[np.float64]:
-    """The values of the strings ``save.details``: masks (x, z) over the save's qubits, none of which is idle."""
+    """Of the terms ``save.details``, masks over the save's qubits, none of them idle."""
 
-    def moved(masks: Iterable[int]) -> NDArray[np.uint64]:
-        return np.array([sum(1 << p for bit, p in enumerate(places) if mask >> bit & 1) for mask in masks], np.uint64)
+    def moved(mask: int) -> int:
+        return sum(1 << place for bit, place in enumerate(places) if mask >> bit & 1)
 
-    x, z = zip(*save.details, strict=True) if save.details else ((), ())
-    return engine.pauli_values(state, moved(x), moved(z))
+    return term_values([Term(*map(moved, term)) for term in save.details], engine, state)
+
+
+def term_values(terms: Sequence[Term], engine: Engine, state: State) -> NDArray[np.float64]:
+    """Returns ``<state| term |state>`` of each term on the state's physical qubits, ``(terms,)``."""
+    values = np.empty(len(terms))
+    plain = [index for index, term in enumerate(terms) if not term.projected]
+    x, z = (np.array([terms[index][part] for index in plain], np.uint64) for part in (0, 1))
+    values[plain] = engine.pauli_values(state, x, z)
+    whole: Vector | None = None
+    for index, term in enumerate(terms):
+        if not term.projected:
+            continue
+        others = [qubit for qubit in range(state.num_qubits) if not term.projected >> qubit & 1]
+        if not term.projected & term.x and len(others) <= MAX_GATHERED_QUBITS:
+            places = sum(((np.arange(1 << len(others)) >> j & 1) << qubit for j, qubit in enumerate(others)))
+            vector = engine.amplitudes(state, np.atleast_1d(np.asarray(places, np.int64)) + term.minus)
+        else:
+            whole = engine.vector(state) if whole is None else whole
+            vector = project(whole, term)
+        values[index] = projected_value(vector, term, engine.threads)
+    return values
 
 
 def _variance(save: Save, engine: Engine, state: State, places: Sequence[int]) -> NDArray[np.float64]:
