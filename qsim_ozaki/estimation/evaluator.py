@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from qiskit import QuantumCircuit
 
 from qsim_ozaki.engines import Engine
-from qsim_ozaki.errors import MixedStateError
+from qsim_ozaki.errors import CapacityError, MixedStateError
 from qsim_ozaki.estimation.observables import QubitMap
 from qsim_ozaki.ir import (
     Device,
@@ -29,6 +29,8 @@ from qsim_ozaki.ir import (
     Save,
     Term,
     expectations,
+    state_bytes,
+    too_wide,
     weighted,
 )
 from qsim_ozaki.lowering import Template, Values, lower_from, make_template
@@ -74,11 +76,24 @@ class Evaluator:
             return None
         return stack_program(self.num_qubits, (segment.ops for segment in self.code.segments))
 
+    def _runs_stacked(self, engine: Engine, options: PlanOptions) -> bool:
+        """Whether rows run side by side.
+
+        Raises:
+            CapacityError: a state does not fit; other states are checked when they are allocated.
+        """
+        if self.stack is None or options.arithmetic == "emulated":
+            return False
+        device = engine.device()
+        if state_bytes(self.num_qubits, options.precision) > device.memory_bytes:
+            raise CapacityError(too_wide(self.num_qubits, options.precision, device.name, device.memory_bytes))
+        return True
+
     def states(
         self, values: Values, engine: Engine, options: PlanOptions, threads: int
     ) -> Iterator[tuple[slice, NDArray[np.complexfloating]]]:
         """Yields rows and their states ``(rows, 2**num_qubits)``, a few at a time; they are valid until the next."""
-        if self.stack is not None and options.arithmetic != "emulated":
+        if self._runs_stacked(engine, options):
             for rows in pieces(len(values), self.num_qubits):
                 yield rows, run_stack(self.stack, self.num_qubits, self.template.data(values[rows]), threads)
             return
@@ -98,7 +113,7 @@ class Evaluator:
         self, values: Values, observables: Sequence[Observable], engine: Engine, options: PlanOptions, threads: int
     ) -> Iterator[tuple[slice, NDArray[np.float64]]]:
         """Yields rows and the observables' values ``(rows, observables)``; the engine computes them."""
-        if self.stack is not None and options.arithmetic != "emulated":
+        if self._runs_stacked(engine, options):
             for rows, states in self.states(values, engine, options, threads):
                 yield rows, expectations(states, observables, threads)
             return

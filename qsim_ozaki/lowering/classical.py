@@ -6,6 +6,7 @@ evaluate an expression.
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -113,10 +114,12 @@ class Variables:
                 )
             try:
                 fitting = constant(value, type_of(var.type))
+                if isinstance(fitting, float) and not math.isfinite(fitting):
+                    raise ValueError(value)
             except (TypeError, ValueError):
                 raise LoweringError(
                     f"circuit {circuit.name!r}: {value!r} is no value for input variable {var.name!r}. "
-                    f"Its type is {var.type}."
+                    f"Its type is {var.type}; give a finite one of it."
                 ) from None
             yield Assign(self.variable(var), Constant(fitting, type_of(var.type)))
 

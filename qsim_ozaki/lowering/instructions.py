@@ -8,6 +8,7 @@ The instructions have Aer's names, and only parameters that QPY stores: a circui
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -133,7 +134,9 @@ def save_amplitudes(
     conditional: bool = False,
 ) -> QuantumCircuit:
     """Appends an instruction that saves the amplitudes of the basis states ``indices``, as `save_statevector`."""
-    return _append(circuit, "save_amplitudes", None, label, [_form("single", pershot, conditional), *map(int, indices)])
+    return _append(
+        circuit, "save_amplitudes", None, label, [_form("single", pershot, conditional), *map(index, indices)]
+    )
 
 
 def save_amplitudes_squared(
@@ -146,7 +149,7 @@ def save_amplitudes_squared(
 ) -> QuantumCircuit:
     """Appends an instruction that saves the probabilities of the basis states ``indices``, as `save_probabilities`."""
     form = _form(_mean(unnormalized), pershot, conditional)
-    return _append(circuit, "save_amplitudes_sq", None, label, [form, *map(int, indices)])
+    return _append(circuit, "save_amplitudes_sq", None, label, [form, *map(index, indices)])
 
 
 def save_probabilities(
@@ -283,6 +286,7 @@ def _terms(operator: Any) -> list[Any]:
         return _sparse_terms(operator)
     else:
         observable = SparsePauliOp.from_operator(Operator(operator))
+    _check_finite(observable.coeffs)
     observable = observable.simplify()
     _check_hermitian(observable.coeffs)
     pairs = zip(observable.paulis.to_labels(), observable.coeffs.real.tolist(), strict=True)
@@ -291,15 +295,22 @@ def _terms(operator: Any) -> list[Any]:
 
 def _sparse_terms(operator: SparseObservable) -> list[Any]:
     """Returns labels of ``IXYZ01+-rl`` and real factors in turn."""
+    _check_finite(operator.coeffs)
+    operator = operator.simplify()
+    _check_hermitian(operator.coeffs)
     terms: dict[str, complex] = {}
-    for letters, qubits, factor in operator.simplify().to_sparse_list():
+    for letters, qubits, factor in operator.to_sparse_list():
         label = ["I"] * operator.num_qubits
         for letter, qubit in zip(letters, qubits, strict=True):
             label[-1 - qubit] = letter
         terms["".join(label)] = factor
-    _check_hermitian(np.array(list(terms.values()), complex))
     split = split_projectors({label: factor.real for label, factor in terms.items()})
     return [part for pair in split.items() if pair[1] for part in pair] or ["I" * operator.num_qubits, 0.0]
+
+
+def _check_finite(factors: Any) -> None:
+    if not np.isfinite(factors).all():
+        raise LoweringError("a factor of the observable is not finite. Give finite factors of Pauli strings")
 
 
 def _check_hermitian(factors: Any) -> None:

@@ -81,8 +81,32 @@ def _label(initial_state: str | int, circuit: QuantumCircuit) -> str:
     return label
 
 
+def without_instructions(circuit: QuantumCircuit) -> QuantumCircuit:
+    """Makes an empty circuit with the bits, registers, variables and layout of ``circuit``.
+
+    ``copy_empty_like`` would copy the metadata too, which may hold objects that cannot be copied.
+    """
+    empty = QuantumCircuit(name=circuit.name)
+    empty.add_bits(circuit.qubits)
+    empty.add_bits(circuit.clbits)
+    empty.add_register(*circuit.qregs, *circuit.cregs)
+    for variable in circuit.iter_input_vars():
+        empty.add_input(variable)
+    for variable in circuit.iter_declared_vars():
+        empty.add_uninitialized_var(variable)
+    for stretch in circuit.iter_declared_stretches():
+        empty.add_stretch(stretch)
+    empty._layout = circuit.layout
+    return empty
+
+
 def _joined(start: QuantumCircuit, circuit: QuantumCircuit) -> QuantumCircuit:
-    """The instructions of ``start``, then those of ``circuit``, with everything else of ``circuit``."""
-    joined = circuit.copy()
-    joined.data = [*start.data, *circuit.data]
+    """Returns the instructions of ``start``, then those of ``circuit``, with everything else of ``circuit``.
+
+    ``circuit.copy()`` would copy slots, which cannot be copied, and circuits of Qiskit's library refuse new data.
+    """
+    joined = without_instructions(circuit)
+    joined.global_phase = circuit.global_phase
+    for instruction in (*start.data, *circuit.data):
+        joined._append(instruction)
     return joined

@@ -23,6 +23,7 @@ from qsim_ozaki.lowering.angles import gate_derivatives, gate_rows
 from qsim_ozaki.lowering.bindings import Values
 from qsim_ozaki.lowering.gates import GATE_OF_CLASS, GATES, GateRow
 from qsim_ozaki.lowering.slots import SlotGate
+from qsim_ozaki.lowering.start import without_instructions
 
 MAX_TOLD = 4  # parameters that a message names
 
@@ -135,8 +136,9 @@ class SlotGroup:
     def data(self, values: Values, parameters: Sequence[Parameter]) -> NDArray[np.complex128]:
         """Returns the numbers for ``columns`` at each row; a row does not depend on the others."""
         angles = np.repeat(self.constants[None], len(values), axis=0)
-        for places, factors in self.terms:
-            angles += factors * values[:, places]
+        with np.errstate(over="ignore", invalid="ignore"):  # the error below names what overflows
+            for places, factors in self.terms:
+                angles += factors * values[:, places]
         for slot, index, expression in self.expressions:
             angles[:, slot, index] = _evaluated(expression, values, parameters)
         self._check_finite(angles, values, parameters)
@@ -190,7 +192,7 @@ def make_template(circuit: QuantumCircuit) -> tuple[QuantumCircuit, Template] | 
     table nor defined by other gates. Parametric gates that are not in the table are replaced by their definitions.
     """
     builder = _Builder(tuple(circuit.parameters))
-    slotted = _without_instructions(circuit)
+    slotted = without_instructions(circuit)
     try:
         builder.phase(circuit.global_phase, slotted)
         builder.fill(circuit, slotted, slotted.qubits, slotted.clbits)
@@ -280,23 +282,6 @@ class _Builder:
         except (TypeError, ValueError, RuntimeError):  # complex, or no derivative: bound row by row
             raise _NoSlotError from None
         return Angle(0.0, (), param, tuple(partials))
-
-
-def _without_instructions(circuit: QuantumCircuit) -> QuantumCircuit:
-    """Makes an empty circuit with the bits, registers, variables and layout of ``circuit``.
-
-    ``copy_empty_like`` would copy the metadata too, which may hold objects that cannot be copied.
-    """
-    empty = QuantumCircuit(name=circuit.name)
-    empty.add_bits(circuit.qubits)
-    empty.add_bits(circuit.clbits)
-    empty.add_register(*circuit.qregs, *circuit.cregs)
-    for variable in circuit.iter_input_vars():
-        empty.add_input(variable)
-    for variable in circuit.iter_declared_vars():
-        empty.add_uninitialized_var(variable)
-    empty._layout = circuit.layout
-    return empty
 
 
 def _table_gate(operation: Any) -> tuple[GateRow, Any, int | None] | None:

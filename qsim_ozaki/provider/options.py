@@ -105,6 +105,8 @@ def _check_initial_state(name: str, value: Any) -> object:
     if vector.dtype not in (np.complex64, np.complex128):
         vector = vector.astype(complex)
     norm = float(np.vdot(vector, vector).real)
+    if not np.isfinite(norm):
+        raise OptionError(f"{name} holds NaN or infinity. Give finite amplitudes.")
     if not abs(norm - 1) <= STATE_NORM_TOLERANCE[vector.dtype.itemsize]:
         raise OptionError(f"{name} has squared norm {norm}, not 1. Divide it by its norm {norm**0.5}.")
     return vector

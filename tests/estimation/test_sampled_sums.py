@@ -49,7 +49,7 @@ def test_time_and_memory_do_not_grow_with_the_shots(precision, of):
 
 @pytest.mark.parametrize("precision", [0.1, 0.01])  # fewer shots than outcomes, and more
 def test_terms_of_one_basis_covary_as_those_of_shots(precision):
-    """Values of Z0, Z1, Z0 Z1 and Z on all qubits, of many rows: mean and covariance are those of outcomes, not of apart terms."""
+    """Z0, Z1, Z0 Z1 and Z on all qubits in many rows: mean and covariance are those of outcomes, not of terms."""
     free = efficient_su2(8, reps=1)
     angles = np.linspace(0, 2, free.num_parameters)
     circuit = free.assign_parameters(angles)
