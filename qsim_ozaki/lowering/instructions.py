@@ -297,7 +297,7 @@ def _sparse_terms(operator: SparseObservable) -> list[Any]:
     """Returns labels of ``IXYZ01+-rl`` and real factors in turn."""
     _check_finite(operator.coeffs)
     operator = operator.simplify()
-    _check_hermitian(operator.coeffs)
+    _check_hermitian(np.asarray(operator.coeffs))
     terms: dict[str, complex] = {}
     for letters, qubits, factor in operator.to_sparse_list():
         label = ["I"] * operator.num_qubits

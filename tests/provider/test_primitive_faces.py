@@ -1,4 +1,4 @@
-"""Native primitives look like Qiskit's: what can be read of them, their seeds, and data without rows, bits, registers."""
+"""Native primitives look like Qiskit's: properties, seeds, and data without rows, bits or registers."""
 
 import numpy as np
 import pytest
