@@ -126,7 +126,7 @@ def test_what_does_not_suit_a_circuit_is_refused():
         ([{}, {}], "2 entries for 1 circuits"),
         (np.zeros((4, 3)), r"shape \(4, 3\) do not suit"),
         (3, "type int is not allowed"),
-        (np.array([[0.1, np.nan]]), "row 0 .* is not finite"),
+        (np.array([[0.1, np.nan]]), r"parameter '.*' is nan in row 0, which is not finite"),
     ]
     for binds, message in cases:
         with pytest.raises(OptionError, match=message):
