@@ -66,7 +66,7 @@ MISSPELT = [
     (lambda: EstimatorV2(backend=3), OptionError, "backend of type int is not allowed"),
     (lambda: SamplerV2(default_shots=0), OptionError, "shots=0 is not allowed"),
     (lambda: EstimatorV2(default_precision="x"), OptionError, "precision='x' is not allowed"),
-    (lambda: EstimatorV2(seed="a"), OptionError, "seed_simulator='a' is not allowed"),
+    (lambda: EstimatorV2(seed="a"), OptionError, r"^seed='a' is not allowed"),
     (lambda: SamplerV2(shots=3), TypeError, "unexpected keyword argument 'shots'"),
     (lambda: SamplerV2().run([bell()], shotz=3), TypeError, "unexpected keyword argument 'shotz'"),
     (lambda: EstimatorV2().run([], precison=0.1), TypeError, "unexpected keyword argument 'precison'"),
