@@ -19,7 +19,7 @@ from qsim_ozaki.engines import Engine
 from qsim_ozaki.estimation.evaluator import Evaluator, make_evaluator
 from qsim_ozaki.estimation.observables import labelled
 from qsim_ozaki.ir import TURNS_TO_Z, Basis, Observable, RealArray, Relabel, SampledMeans, commuting_groups
-from qsim_ozaki.lowering import GATES, row_op
+from qsim_ozaki.lowering import GATES, bound_circuit, row_op
 from qsim_ozaki.planner import plan, plan_options
 from qsim_ozaki.runtime import SHOTS_PER_BLOCK, draw_counts, draws_counts, num_threads, stream
 
@@ -89,7 +89,7 @@ def _groups(
             yield [places[row] for row in members], evaluator, rows[members], members
             continue
         for row in members:
-            bound = circuit.assign_parameters(dict(zip(circuit.parameters, rows[row], strict=True)))
+            bound = bound_circuit(circuit, rows[row].tolist())
             yield [places[row]], make_evaluator(bound, *start), np.empty((1, 0)), [row]
 
 

@@ -46,8 +46,10 @@ class OpList(Sequence[Op]):
         data = np.ascontiguousarray(op.data, complex).reshape(-1)
         self.native.append(KIND_NUMBERS[op.kind], op.targets, op.controls, op.ctrl_state, data, op.permutation, op.name)
 
-    def append_unitary(self, matrix: NDArray[np.complex128], targets: tuple[int, ...], name: str) -> bool:
+    def append_unitary(self, matrix: NDArray[np.complex128], targets: tuple[int, ...], name: str) -> float:
         """Adds a matrix at the end as an operator of the strongest structure that the matrix has.
+
+        A matrix that is not unitary within ``UNITARY_ROUNDING`` is not added.
 
         Args:
             matrix: ``(2**k, 2**k)``; it is copied.
@@ -55,9 +57,9 @@ class OpList(Sequence[Op]):
             name: the name in plans and messages.
 
         Returns:
-            Whether the matrix is unitary. A matrix that is not unitary is not added.
+            The largest entry of |U^dagger U - 1|; infinity for a matrix of another size.
         """
-        return bool(self.native.append_unitary(matrix, targets, name))
+        return float(self.native.append_unitary(matrix, targets, name))
 
     def extend(self, ops: OpList) -> None:
         """Adds ``ops`` at the end; only the code that fills a new list may call this."""

@@ -139,6 +139,8 @@ class Program:
             it undoes a layout.
         name: the circuit's name, for messages.
         num_variables: number of slots for classical variables; none has a value at the start.
+        input_deviation: largest distance of the user's matrices from unitary ones (largest entry of |U^dagger U - 1|)
+            and of the user's vectors from unit norm; the program has the nearest unitary matrices and unit vectors.
     """
 
     num_qubits: int
@@ -149,6 +151,7 @@ class Program:
     output_qubits: tuple[int, ...]
     name: str = ""
     num_variables: int = 0
+    input_deviation: float = 0.0
 
 
 def walk(body: Iterable[Instruction]) -> Iterator[Instruction]:

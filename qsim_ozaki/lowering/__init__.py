@@ -3,7 +3,7 @@
 This is the last stage that sees a circuit.
 """
 
-from qsim_ozaki.lowering.bindings import Values, finite_rows, one_per_circuit, parameter_rows
+from qsim_ozaki.lowering.bindings import Values, bound_circuit, finite_rows, one_per_circuit, parameter_rows
 from qsim_ozaki.lowering.circuit import LABEL_GATES, lower
 from qsim_ozaki.lowering.gates import ANY, GATES, row_op
 from qsim_ozaki.lowering.instructions import (
@@ -23,6 +23,7 @@ from qsim_ozaki.lowering.instructions import (
     save_statevector_dict,
     set_statevector,
 )
+from qsim_ozaki.lowering.layout import final_order
 from qsim_ozaki.lowering.projectors import split_projectors
 from qsim_ozaki.lowering.start import lower_from, start_qubits
 from qsim_ozaki.lowering.template import Template, make_template
@@ -37,6 +38,8 @@ __all__ = [
     "SetStatevector",
     "Template",
     "Values",
+    "bound_circuit",
+    "final_order",
     "finite_rows",
     "lower",
     "lower_from",

@@ -1,7 +1,7 @@
 """Converts users' bindings of parameters, in any allowed form, to rows.
 
-In: circuits and bindings. Out: arrays ``(rows, parameters)`` in the order of ``circuit.parameters``. It may not bind a
-circuit.
+In: circuits and bindings. Out: arrays ``(rows, parameters)`` in the order of ``circuit.parameters``, or a circuit bound
+to one row. It may not lower a circuit.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 from qiskit import QuantumCircuit
 from qiskit.circuit import Parameter, ParameterVector
+from qiskit.exceptions import QiskitError
 
-from qsim_ozaki.errors import OptionError
+from qsim_ozaki.errors import LoweringError, OptionError
 
 Values: TypeAlias = NDArray[np.float64]  # (rows, parameters), in the order of circuit.parameters
 
@@ -87,6 +88,24 @@ def _real_values(values: Any, owner: str) -> NDArray[np.float64]:
     except (TypeError, ValueError):
         pass
     raise OptionError(f"values {values!r} of {owner} are not real numbers. Give real ones.")
+
+
+def bound_circuit(circuit: QuantumCircuit, row: Sequence[float]) -> QuantumCircuit:
+    """Binds ``circuit`` to one row of values.
+
+    Raises:
+        LoweringError: an angle is not a finite real number; the message has the values of all parameters.
+    """
+    try:
+        return circuit.assign_parameters(dict(zip(circuit.parameters, row, strict=True)))
+    except (QiskitError, ArithmeticError, TypeError, ValueError, RuntimeError) as error:
+        values = ", ".join(
+            f"{parameter.name} = {value}" for parameter, value in zip(circuit.parameters, row, strict=True)
+        )
+        raise LoweringError(
+            f"circuit {circuit.name!r} has an angle that is not a finite real number at {values}: {error}. "
+            f"Give values at which it is finite."
+        ) from None
 
 
 def _columns(circuit: QuantumCircuit, binds: Mapping[Any, Any]) -> dict[Parameter, NDArray[np.float64]]:

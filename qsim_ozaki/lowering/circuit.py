@@ -7,7 +7,7 @@ cannot be simulated raises an error that names the gate, its qubits, the circuit
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -32,8 +32,9 @@ from qsim_ozaki.ir import KIND_NUMBERS, Initialize, Instruction, Kind, Measure, 
 from qsim_ozaki.lowering import control
 from qsim_ozaki.lowering.classical import Variables, stored_bits
 from qsim_ozaki.lowering.gates import ANY, GATES, ROWS, Entries, GateRow, row_op
+from qsim_ozaki.lowering.layout import final_order
 from qsim_ozaki.lowering.saves import save_of, set_of, unit_vector
-from qsim_ozaki.lowering.site import Site, numbers
+from qsim_ozaki.lowering.site import Deviation, Site, matched, numbers
 from qsim_ozaki.lowering.unitary import phase_ops, unitary_ops
 
 IDLE_NAMES = frozenset({"barrier", "delay", "id", "measure"})  # these and `save_...` leave an idle qubit in |0>
@@ -87,10 +88,10 @@ def lower(circuit: QuantumCircuit, inputs: Mapping[Any, Any] | None = None) -> P
     # `_append_initialize` has put the phase behind an Initialize of all qubits.
     has_phase = any(isinstance(item, Initialize) and len(item.qubits) == len(active) for item in walker.body[:start])
     walker.body[start:start] = assignments if has_phase else (*assignments, *phase)
-    output = [max(number[qubits[qubit]], -1) for qubit in _output_order(circuit)]
+    output = [max(number[qubits[qubit]], -1) for qubit in final_order(circuit)]
     body = tuple(walker.body)
-    variables = len(walker.variables.slots)
-    return Program(len(active), len(bits), body, active, circuit.num_qubits, tuple(output), circuit.name, variables)
+    program = Program(len(active), len(bits), body, active, circuit.num_qubits, tuple(output), circuit.name)
+    return replace(program, num_variables=len(walker.variables.slots), input_deviation=walker.deviation.largest)
 
 
 def _check_bound(circuit: QuantumCircuit) -> None:
@@ -107,14 +108,6 @@ def _check_bound(circuit: QuantumCircuit) -> None:
             break
     remedy = "Bind them with circuit.assign_parameters({...})"
     raise LoweringError(f"circuit {circuit.name!r} has unbound parameters: {names}{first}. {remedy}.")
-
-
-def _output_order(circuit: QuantumCircuit) -> Sequence[int]:
-    """Returns, for each qubit of the user, the circuit's qubit that holds it after a transpiler moved it."""
-    if circuit.layout is None:
-        return range(circuit.num_qubits)
-    order: list[int] = circuit.layout.final_index_layout(filter_ancillas=True)
-    return order
 
 
 def _active_qubits(circuit: QuantumCircuit) -> tuple[int, ...]:
@@ -195,6 +188,7 @@ class _Walker:
         rows: collected standard gates, by their number in `TABLE`.
         qubits: program qubits of all collected gates, one gate after the other.
         values: data of all collected gates that have angles, one gate after the other.
+        deviation: of the user's matrices and vectors.
     """
 
     name: str
@@ -206,6 +200,7 @@ class _Walker:
     rows: list[int] = field(default_factory=list)
     qubits: list[int] = field(default_factory=list)
     values: list[complex] = field(default_factory=list)
+    deviation: Deviation = field(default_factory=Deviation)
 
     def walk(self, circuit: QuantumCircuit, scope: _Scope) -> None:
         """Appends every instruction of ``circuit``, without its global phase."""
@@ -290,7 +285,7 @@ class _Walker:
     def site(self, instruction: CircuitInstruction, scope: _Scope) -> Site:
         """The place of ``instruction`` in the user's circuit, for messages."""
         program = [scope.qubits[qubit] for qubit in instruction.qubits]
-        return Site(self.name, instruction.name, program, self.active)
+        return Site(self.name, instruction.name, program, self.active, self.deviation)
 
     def _instruction(self, instruction: CircuitInstruction, scope: _Scope) -> None:
         """Appends an instruction that is not a row of `STANDARD`."""
@@ -319,9 +314,12 @@ class _Walker:
     def _gate(self, operation: Any, instruction: CircuitInstruction, scope: _Scope) -> None:
         """Appends a unitary instruction."""
         qubits = tuple([scope.qubits[qubit] for qubit in instruction.qubits])
-        if type(operation) is UnitaryGate and self.ops.append_unitary(operation.params[0], qubits, "unitary"):
-            return
-        site = Site(self.name, instruction.name, qubits, self.active)
+        if type(operation) is UnitaryGate:
+            distance = self.ops.append_unitary(operation.params[0], qubits, "unitary")
+            if distance <= _native.UNITARY_ROUNDING:
+                self.deviation.add(distance)
+                return
+        site = Site(self.name, instruction.name, qubits, self.active, self.deviation)
         for op in unitary_ops(operation, qubits, site):
             self.ops.append(op)
 
@@ -329,10 +327,13 @@ class _Walker:
         """Appends an inner circuit, whose bits in order are the bits of ``instruction``."""
         qubits = [scope.qubits[qubit] for qubit in instruction.qubits]
         clbits = [scope.clbit(bit) for bit in instruction.clbits]
+        site = self.site(instruction, scope)
         inner = _Scope(
-            dict(zip(circuit.qubits, qubits, strict=True)), dict(zip(circuit.clbits, clbits, strict=True)), scope
+            matched(circuit.qubits, qubits, "qubits", site),
+            matched(circuit.clbits, clbits, "classical bits", site),
+            scope,
         )
-        self.add(phase_ops(circuit.global_phase, self.site(instruction, scope)))
+        self.add(phase_ops(circuit.global_phase, site))
         self.walk(circuit, inner)
 
 

@@ -44,9 +44,8 @@ from qsim_ozaki.ir import (
     uint,
 )
 from qsim_ozaki.lowering.classical import Variables, condition
+from qsim_ozaki.lowering.loops import MAX_UNROLLED, rounds
 from qsim_ozaki.lowering.site import Site
-
-MAX_UNROLLED = 1_000_000  # instructions of an unrolled for loop: some 100 MB if all of them differ
 
 
 class Scope(Protocol):
@@ -139,8 +138,8 @@ def _rounds(walker: Walker, instruction: CircuitInstruction, scope: Scope) -> It
     """Yields the body of each round; the bodies differ if an angle or a variable depends on the round."""
     values, parameter, block = instruction.operation.params
     if isinstance(parameter, Parameter) and parameter in block.parameters:
-        for value in values:
-            yield body_of(walker, block.assign_parameters({parameter: value}), instruction, scope)
+        for circuit in rounds(instruction.operation):
+            yield body_of(walker, circuit, instruction, scope)
         return
     body = body_of(walker, block, instruction, scope) if len(values) else ()
     for value in values:

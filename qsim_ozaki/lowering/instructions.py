@@ -16,6 +16,7 @@ from qiskit.circuit import Instruction, QuantumCircuit
 from qiskit.quantum_info import Operator, Pauli, SparseObservable, SparsePauliOp
 
 from qsim_ozaki.errors import LoweringError
+from qsim_ozaki.lowering.layout import final_order
 from qsim_ozaki.lowering.projectors import split_projectors
 
 RESERVED_LABELS = frozenset({"counts", "memory"})  # a result already holds these
@@ -321,9 +322,7 @@ def _check_hermitian(factors: Any) -> None:
 def _all_qubits(circuit: QuantumCircuit) -> list[Any]:
     """Returns all qubits, in the order of the circuit before a transpiler moved them."""
     qubits: list[Any] = circuit.qubits
-    if circuit.layout is None:
-        return qubits
-    return [qubits[index] for index in circuit.layout.final_index_layout()]
+    return [qubits[index] for index in final_order(circuit)]
 
 
 def _append(

@@ -17,7 +17,8 @@ from qsim_ozaki.lowering.instructions import FORMS, SAVES
 from qsim_ozaki.lowering.site import Site
 
 MAX_IDLE_PROJECTORS = 8  # of a term whose variance is saved
-VECTOR_NORM_TOLERANCE = 1e-8  # of an initial vector's norm; Qiskit has the same tolerance for matrices
+VECTOR_NORM_TOLERANCE = 1e-5 + 1e-8  # of an initial vector's norm: Qiskit's own relative and absolute tolerance
+NORM_ROUNDING = 1e-12  # a vector in double precision is not scaled
 
 
 def save_of(operation: Operation, qubits: tuple[int, ...], num_active: int, site: Site) -> Save:
@@ -120,7 +121,7 @@ def set_of(operation: Operation, qubits: tuple[int, ...], num_active: int, site:
 
 
 def unit_vector(values: ArrayLike, num_qubits: int, site: Site) -> Any:
-    """Returns ``values`` as a read-only complex128 vector ``(2**num_qubits,)``.
+    """Returns ``values`` as a read-only complex128 vector ``(2**num_qubits,)`` of unit norm.
 
     Raises:
         LoweringError: the vector has a wrong length, is not finite or is not of unit norm.
@@ -138,5 +139,8 @@ def unit_vector(values: ArrayLike, num_qubits: int, site: Site) -> Any:
             f"its vector has norm {norm:.9g}, not 1 within {VECTOR_NORM_TOLERANCE:.0e}",
             "Divide it by its norm (normalize=True)",
         )
+    site.deviation.add(abs(norm - 1))
+    if abs(norm - 1) > NORM_ROUNDING:
+        vector /= norm
     vector.setflags(write=False)
     return vector

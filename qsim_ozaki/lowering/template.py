@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from qiskit import QuantumCircuit
-from qiskit.circuit import CircuitInstruction, ControlledGate, Parameter, ParameterExpression
+from qiskit.circuit import CircuitInstruction, ControlFlowOp, ControlledGate, Parameter, ParameterExpression
 from qiskit.circuit.library import GlobalPhaseGate
 from qiskit.exceptions import QiskitError
 
@@ -22,6 +22,7 @@ from qsim_ozaki.ir import Kind
 from qsim_ozaki.lowering.angles import gate_derivatives, gate_rows
 from qsim_ozaki.lowering.bindings import Values
 from qsim_ozaki.lowering.gates import GATE_OF_CLASS, GATES, GateRow
+from qsim_ozaki.lowering.loops import free_parameters, straight_blocks
 from qsim_ozaki.lowering.slots import SlotGate
 from qsim_ozaki.lowering.start import without_instructions
 
@@ -229,11 +230,15 @@ class _Builder:
     def fill(self, circuit: QuantumCircuit, out: QuantumCircuit, qubits: Sequence[Any], clbits: Sequence[Any]) -> None:
         """Appends ``circuit``'s instructions to ``out``, its bits on ``qubits`` and ``clbits``."""
         same = qubits is out.qubits
-        qubit_of = dict(zip(circuit.qubits, qubits, strict=True))
+        if circuit.num_qubits > len(qubits):
+            raise _NoSlotError  # `lower` names the gate
+        qubit_of = dict(zip(circuit.qubits, qubits, strict=False))
         clbit_of = dict(zip(circuit.clbits, clbits, strict=True))
         for instruction in circuit.data:
-            if instruction.is_control_flow() and any(block.parameters for block in instruction.operation.blocks):
-                raise _NoSlotError
+            if instruction.is_control_flow() and free_parameters(instruction.operation):
+                on = [qubit_of[qubit] for qubit in instruction.qubits]
+                self.blocks(instruction.operation, out, on, [clbit_of[bit] for bit in instruction.clbits])
+                continue
             if not instruction.is_parameterized():
                 if same:
                     out._append(instruction)
@@ -255,6 +260,17 @@ class _Builder:
             definition = _definition(operation)
             self.phase(definition.global_phase, out)
             self.fill(definition, out, on, [])
+
+    def blocks(
+        self, operation: ControlFlowOp, out: QuantumCircuit, qubits: Sequence[Any], clbits: Sequence[Any]
+    ) -> None:
+        """Appends the blocks of a for loop or a box with parameters, written out."""
+        straight = straight_blocks(operation)
+        if straight is None:
+            raise _NoSlotError
+        for block in straight:
+            self.phase(block.global_phase, out)
+            self.fill(block, out, qubits, clbits)
 
     def slot(self, row: GateRow, params: Sequence[Any], num_qubits: int, ctrl_state: int | None) -> SlotGate:
         """Adds a slot for a gate of the table, and returns its placeholder."""
@@ -334,7 +350,7 @@ def _evaluated(expression: Any, values: Values, parameters: Sequence[Parameter])
         try:
             out[number] = float(expression.bind({parameter: row[index] for parameter, index in names}))
             reason = "" if np.isfinite(out[number]) else f"it is {out[number]}"
-        except (TypeError, ValueError, ZeroDivisionError, RuntimeError) as error:
+        except (TypeError, ValueError, ArithmeticError, RuntimeError) as error:
             reason = str(error)
         if reason:
             raise LoweringError(

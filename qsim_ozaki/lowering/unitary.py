@@ -32,7 +32,7 @@ from qiskit.synthesis import LieTrotter, SuzukiTrotter
 import qsim_ozaki._native as _native
 from qsim_ozaki.ir import EMPTY, ComplexArray, Kind, Op
 from qsim_ozaki.lowering.gates import GATE_OF_CLASS, GATES, inverse_op, row_op, structured_op
-from qsim_ozaki.lowering.site import Qubits, Site, numbers
+from qsim_ozaki.lowering.site import Qubits, Site, UnboundError, matched, numbers
 from qsim_ozaki.lowering.slots import SlotGate
 
 MAX_MATRIX_QUBITS = 12  # of an opaque gate that only has a matrix: 4096 x 4096 entries take 256 MiB
@@ -40,6 +40,9 @@ MATRIX_FIRST_QUBITS = 3  # up to this width a gate's matrix is cheaper than its 
 MAX_POWER_QUBITS = 8  # of a power that is computed by its matrix, 256 x 256
 MAX_REPEATED_OPS = 1_000_000  # of an integer power that repeats the operators
 MAX_SHORT_OPS = 64  # of a repetition that is preferred to the power of a matrix
+# Channels and readout errors as Qiskit and Aer name them.
+NOISE_NAMES = frozenset({"kraus", "superop", "quantum_channel", "qerror_loc", "roerror"})
+NEWTON_STEPS = 2  # 1e-5 to 1e-10 to 1e-20
 PARITY_QUBITS = 6  # a Pauli rotation is one diagonal of at most 64 entries; CX gates fold further qubits into it
 
 
@@ -66,7 +69,10 @@ def unitary_ops(operation: Any, qubits: Qubits, site: Site) -> list[Op]:
             return ops
     elif isinstance(operation, ControlledGate) and _is_its_base_controlled(operation):
         count = operation.num_ctrl_qubits
-        inner = unitary_ops(operation.base_gate, qubits[count:], site)
+        try:
+            inner = unitary_ops(operation.base_gate, qubits[count:], site)
+        except UnboundError:  # Qiskit binds the definition of a controlled gate, but not that of its base gate
+            return _by_definition(operation, qubits, site)
         return controlled(inner, qubits[:count], operation.ctrl_state)
     return _by_definition(operation, qubits, site)
 
@@ -90,8 +96,8 @@ def controlled(ops: Iterable[Op], controls: Qubits, ctrl_state: int) -> list[Op]
 
 
 def circuit_ops(circuit: QuantumCircuit, qubits: Qubits, site: Site) -> list[Op]:
-    """Expands a unitary circuit, whose qubit i is ``qubits[i]``, into operators."""
-    index = dict(zip(circuit.qubits, qubits, strict=True))
+    """Expands a unitary circuit, whose qubit i is ``qubits[i]``, into operators; it may have fewer qubits."""
+    index = matched(circuit.qubits, qubits, "qubits", site)
     ops = phase_ops(circuit.global_phase, site)
     for instruction in circuit.data:
         targets = tuple([index[qubit] for qubit in instruction.qubits])
@@ -115,7 +121,7 @@ def phase_ops(angle: Any, site: Site) -> list[Op]:
 
 
 def matrix_op(matrix: ArrayLike, qubits: Qubits, site: Site) -> Op:
-    """Checks a user's matrix and returns its operator.
+    """Checks a user's matrix and returns the operator of the unitary matrix nearest to it.
 
     Args:
         matrix: ``(2**k, 2**k)`` complex; ``qubits[0]`` is bit 0 of its index.
@@ -123,8 +129,8 @@ def matrix_op(matrix: ArrayLike, qubits: Qubits, site: Site) -> Op:
         site: for messages.
 
     Raises:
-        LoweringError: the matrix has a wrong size, holds NaN or infinity, or is not unitary within 1e-8. Beyond 8 x 8
-            four random vectors check unitarity (Freivalds' check).
+        LoweringError: the matrix has a wrong size, holds NaN or infinity, or is not unitary within Qiskit's tolerance,
+            1e-5. Beyond 8 x 8 four random vectors check unitarity (Freivalds' check).
     """
     array = np.array(matrix, complex, order="C")  # a copy, because the user may change the matrix later
     size = 1 << len(qubits)
@@ -132,14 +138,27 @@ def matrix_op(matrix: ArrayLike, qubits: Qubits, site: Site) -> Op:
         raise site.error(f"its matrix has shape {array.shape}", f"{len(qubits)} qubits need {(size, size)}")
     distance = float(_native.distance_from_unitary(array.reshape(-1), size))
     if distance <= _native.UNITARITY_TOLERANCE:
-        return structured_op(array, qubits, site.gate)
+        site.deviation.add(distance)
+        return structured_op(_nearest_unitary(array, distance), qubits, site.gate)
     if not np.isfinite(array).all():
         raise site.error("its matrix holds NaN or infinity", "Give finite entries")
     raise site.error(
         f"its matrix is not unitary: |U^dagger U - 1| is {distance:.1e}, "
         f"the tolerance {_native.UNITARITY_TOLERANCE:.0e}",
-        "Give a unitary matrix, in full double precision",
+        "Give a unitary matrix",
     )
+
+
+def _nearest_unitary(matrix: ComplexArray, distance: float) -> ComplexArray:
+    """Returns the unitary matrix nearest to ``matrix``, whose entries of |U^dagger U - 1| are at most ``distance``.
+
+    The Newton-Schulz iteration squares the distance, so that two steps suffice from 1e-5. A matrix in double precision
+    stays as it is.
+    """
+    identity = np.eye(len(matrix))
+    for _ in range(NEWTON_STEPS if distance > _native.UNITARY_ROUNDING else 0):
+        matrix = matrix @ (1.5 * identity - 0.5 * (matrix.conj().T @ matrix))
+    return matrix
 
 
 def _by_definition(operation: Any, qubits: Qubits, site: Site) -> list[Op]:
@@ -160,6 +179,8 @@ def _by_definition(operation: Any, qubits: Qubits, site: Site) -> list[Op]:
             f"Give it a definition; a matrix is taken up to {MAX_MATRIX_QUBITS} qubits",
         )
     matrix = _matrix(operation) if has_matrix else None
+    if matrix is None and operation.name in NOISE_NAMES:
+        raise site.error("noise is not simulated", "Remove the channel, or use a simulator of density matrices")
     if matrix is None:
         raise site.error(
             "the instruction is unknown: it has neither a definition nor a matrix",
@@ -229,13 +250,16 @@ def _diagonal(operation: Any, qubits: Qubits, site: Site) -> list[Op]:
 def _diagonal_op(data: ComplexArray, qubits: Qubits, site: Site) -> Op:
     if not np.isfinite(data).all():
         raise site.error("its diagonal holds NaN or infinity", "Give finite entries")
-    distance = float(np.abs(np.abs(data) - 1).max())
+    distance = float(np.abs(np.abs(data) ** 2 - 1).max())
     if distance > _native.UNITARITY_TOLERANCE:
         raise site.error(
-            f"its diagonal is not unitary: ||d| - 1| is {distance:.1e}, "
+            f"its diagonal is not unitary: ||d|^2 - 1| is {distance:.1e}, "
             f"the tolerance {_native.UNITARITY_TOLERANCE:.0e}",
             "Give entries of absolute value 1",
         )
+    site.deviation.add(distance)
+    if distance > _native.UNITARY_ROUNDING:
+        data = data / np.abs(data)
     data.setflags(write=False)
     return Op(Kind.DIAGONAL, qubits, data, name=site.gate)
 

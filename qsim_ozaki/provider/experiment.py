@@ -43,6 +43,7 @@ def experiment(prepared: Prepared, execution: Execution, request: Request, engin
         "sampling": execution.sampling,
         "histories": tally.histories,
         "neglected_probability": execution.neglected,
+        "input_deviation": code.program.input_deviation,
     }
     if tally.emulated:
         metadata["emulated"] = {

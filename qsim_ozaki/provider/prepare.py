@@ -14,7 +14,7 @@ from qiskit import QuantumCircuit
 
 from qsim_ozaki.errors import CapacityError, LoweringError, OptionError
 from qsim_ozaki.ir import Device, Save, format_bytes, short_bytes, state_bytes, too_wide
-from qsim_ozaki.lowering import SAVES, lower_from
+from qsim_ozaki.lowering import SAVES, final_order, lower_from
 from qsim_ozaki.planner import plan_options
 from qsim_ozaki.runtime import Executable, Jump, Request, Segment, check_saves, flatten, saved_bytes
 
@@ -148,7 +148,7 @@ def _in_logical_order(circuit: QuantumCircuit) -> QuantumCircuit:
     """
     if circuit.layout is None:
         return circuit
-    order = circuit.layout.final_index_layout()
+    order = final_order(circuit)
     order += [qubit for qubit in range(circuit.num_qubits) if qubit not in set(order)]  # ancillas highest
     if order == list(range(circuit.num_qubits)):
         return circuit

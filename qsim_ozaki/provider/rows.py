@@ -21,7 +21,7 @@ from qiskit.result.models import ExperimentResult
 
 from qsim_ozaki.engines import Engine, StackWork
 from qsim_ozaki.ir import Device
-from qsim_ozaki.lowering import Template, Values, make_template, one_per_circuit, parameter_rows
+from qsim_ozaki.lowering import Template, Values, bound_circuit, make_template, one_per_circuit, parameter_rows
 from qsim_ozaki.planner import predict_stack
 from qsim_ozaki.provider.experiment import experiment
 from qsim_ozaki.provider.prepare import Prepared, prepare_circuit, request
@@ -119,7 +119,7 @@ def _units_of(circuit: QuantumCircuit, binds: object, options: dict[str, Any], f
         yield Unit(prepared, template, values, first)
         return
     for number, row in enumerate(values):
-        bound = circuit.assign_parameters(dict(zip(circuit.parameters, row.tolist(), strict=True)))
+        bound = bound_circuit(circuit, row.tolist())
         yield Unit(prepare_circuit(bound, options), None, np.empty((1, 0)), first + number)
 
 

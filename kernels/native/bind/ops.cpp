@@ -243,8 +243,9 @@ void bind_ops(nb::module_& m) {
         .def("append_unitary", [](OpList& ops, MatrixIn matrix, const std::vector<std::int32_t>& targets, const std::string& name) {
             const std::size_t size = std::size_t{1} << targets.size();
             const bool square = targets.size() <= 32 && matrix.shape(0) == size && matrix.shape(1) == size;
-            return square && append_unitary(ops, matrix.data(), targets, intern_name(name));
-        }, "matrix"_a, "targets"_a, "name"_a, "Appends a matrix; False, and nothing, where it has the wrong size or is not unitary.")
+            return square ? append_unitary(ops, matrix.data(), targets, intern_name(name)) : HUGE_VAL;
+        }, "matrix"_a, "targets"_a, "name"_a,
+             "Appends a matrix, or nothing if it is not unitary within UNITARY_ROUNDING; returns its distance, infinite if its size is wrong.")
         .def("filled", &filled, "row"_a)
         .def("part", &part, "begin"_a, "end"_a)
         .def("touched_qubits", &OpList::touched_qubits, "all"_a)
@@ -278,6 +279,7 @@ void bind_ops(nb::module_& m) {
         .def("spread", &spread)
         .def("name_counts", &name_counts);
     m.attr("UNITARITY_TOLERANCE") = kUnitarityTolerance;
+    m.attr("UNITARY_ROUNDING") = kUnitaryRounding;
     m.def("structure_of", [](ComplexIn matrix, std::size_t size) {
         if (matrix.size() != size * size) throw std::invalid_argument("a matrix does not have the size given");
         std::vector<std::int64_t> place(size);

@@ -98,21 +98,22 @@ double distance_from_unitary(const complex_t* u, std::size_t size) {
     return largest;
 }
 
-bool append_unitary(OpList& ops, const complex_t* matrix, const std::vector<std::int32_t>& targets, std::uint16_t name) {
+double append_unitary(OpList& ops, const complex_t* matrix, const std::vector<std::int32_t>& targets, std::uint16_t name) {
     const std::size_t size = std::size_t{1} << targets.size();
-    if (!(distance_from_unitary(matrix, size) <= kUnitarityTolerance)) return false;
+    const double distance = distance_from_unitary(matrix, size);
+    if (!(distance <= kUnitaryRounding)) return distance;
     std::vector<std::int64_t> place(size);
     const Kind kind = structure_of(matrix, size, place.data());
     if (kind == Kind::kUnitary) {
         ops.append(kind, targets.data(), targets.size(), 0, matrix, size * size, nullptr, name);
-        return true;
+        return distance;
     }
     std::vector<complex_t> entries;
     if (kind != Kind::kHadamard)
         for (std::size_t column = 0; column < size; ++column) entries.push_back(matrix[place[column] * size + column]);
     const std::vector<std::uint32_t> rows(place.begin(), place.end());
     ops.append(kind, targets.data(), targets.size(), 0, entries.data(), entries.size(), rows.data(), name);
-    return true;
+    return distance;
 }
 
 }  // namespace qsim
