@@ -41,6 +41,7 @@ IDLE_NAMES = frozenset({"barrier", "delay", "id", "measure"})  # these and `save
 BARRIER_OR_MEASURE = frozenset({"barrier", "measure"})  # the walk handles both itself, without `HANDLERS`
 LABEL_GATES = {"0": (), "1": ("x",), "+": ("h",), "-": ("x", "h"), "r": ("h", "s"), "l": ("h", "sdg")}
 
+UNITARY_ROUNDING: float = _native.UNITARY_ROUNDING
 TABLE = _native.GateTable()  # the C++ extension's copy of the standard gates
 
 
@@ -316,8 +317,9 @@ class _Walker:
         qubits = tuple([scope.qubits[qubit] for qubit in instruction.qubits])
         if type(operation) is UnitaryGate:
             distance = self.ops.append_unitary(operation.params[0], qubits, "unitary")
-            if distance <= _native.UNITARY_ROUNDING:
-                self.deviation.add(distance)
+            if distance <= UNITARY_ROUNDING:
+                if distance > self.deviation.largest:
+                    self.deviation.add(distance)
                 return
         site = Site(self.name, instruction.name, qubits, self.active, self.deviation)
         for op in unitary_ops(operation, qubits, site):
