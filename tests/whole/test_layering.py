@@ -33,7 +33,7 @@ RULES = {
     "bench": (FACE | {"lazy", "provider", "ozaki", "circuits"}, {"numpy", "qiskit", "rich", "matplotlib"}),
     "cli": (
         FACE - {"planner"} | {"bench", "provider", "circuits"},
-        {"numpy", "qiskit", "qiskit_aer", "typer", "rich", "pyarrow"},
+        {"numpy", "qiskit", "qiskit_aer", "qiskit_qasm3_import", "openqasm3", "typer", "rich", "pyarrow"},
     ),
     "__init__": ({"lazy", "lowering", "estimation", "provider"}, set()),
     "__main__": ({"cli"}, set()),

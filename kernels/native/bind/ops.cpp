@@ -241,11 +241,9 @@ void bind_ops(nb::module_& m) {
             return true;
         }, "table"_a, "rows"_a, "qubits"_a, "values"_a, "Appends rows of a gate table; False, and nothing, where a value is not finite.")
         .def("append_unitary", [](OpList& ops, MatrixIn matrix, const std::vector<std::int32_t>& targets, const std::string& name) {
-            const std::size_t size = std::size_t{1} << targets.size();
-            const bool square = targets.size() <= 32 && matrix.shape(0) == size && matrix.shape(1) == size;
+            const bool square = targets.size() <= 32 && matrix.shape(0) == std::size_t{1} << targets.size() && matrix.shape(1) == matrix.shape(0);
             return square ? append_unitary(ops, matrix.data(), targets, intern_name(name)) : HUGE_VAL;
-        }, "matrix"_a, "targets"_a, "name"_a,
-             "Appends a matrix, or nothing if it is not unitary within UNITARY_ROUNDING; returns its distance, infinite if its size is wrong.")
+        }, "matrix"_a, "targets"_a, "name"_a, "Appends a matrix within UNITARY_ROUNDING of a unitary one; returns its distance.")
         .def("filled", &filled, "row"_a)
         .def("part", &part, "begin"_a, "end"_a)
         .def("touched_qubits", &OpList::touched_qubits, "all"_a)
