@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from qsim_ozaki import lazy
+from qsim_ozaki.circuit_methods import attach_methods
 
 if TYPE_CHECKING:
     from qsim_ozaki.estimation import expectation_gradient as expectation_gradient
@@ -63,3 +64,5 @@ if not (_package / "kernels").is_dir():
 
 # ``import qsim_ozaki`` loads neither Qiskit nor an engine.
 __getattr__, __dir__ = lazy.attach(__name__, _PUBLIC)
+
+attach_methods()
