@@ -5,6 +5,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <complex>
+#include <cstdlib>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -40,6 +41,8 @@ nb::object view(const State& state) {
 }  // namespace
 
 NB_MODULE(_native, m) {
+    // At exit Python may still hold objects of this module, as test runners do; only developers want to hear of it.
+    nb::set_leak_warnings(std::getenv("QSIM_OZAKI_DEBUG") != nullptr);
     m.doc() = "Operator lists, planning, the CPU engine's states and programs, sampling.";
     m.def("isa", [] { return std::string(qsim::tile_kernels().name); }, "Name of the instruction set the kernels use.");
 
