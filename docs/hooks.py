@@ -58,6 +58,18 @@ def options_table() -> str:
     return "\n".join(lines)
 
 
+def aer_options_table() -> str:
+    """One row per option of Aer: its name or pattern of names, how it is treated, and its meaning to this backend."""
+    from qsim_ozaki import OzakiBackend
+
+    options = sys.modules[type(OzakiBackend._default_options()).__module__]
+    foreign = sys.modules[options.find_foreign.__module__].FOREIGN
+    lines = ["| Aer's option | treatment | meaning |", "| --- | --- | --- |"]
+    for name, option in foreign.items():
+        lines.append(f"| `{name}` | {option.treatment} | {_code(option.meaning)} |")
+    return "\n".join(lines)
+
+
 def command_line() -> str:
     """Every command with its arguments and options, from the command line's own help."""
     import typer
@@ -108,6 +120,7 @@ def changelog() -> str:
 
 MARKERS: dict[str, Callable[..., str]] = {
     "options": options_table,
+    "aer_options": aer_options_table,
     "command_line": command_line,
     "families": families_table,
     "returned": returned,

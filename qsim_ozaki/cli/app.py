@@ -10,6 +10,7 @@ import json
 import os
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -60,15 +61,14 @@ def run(
     as_json: AsJson = False,
 ) -> None:
     """Runs a circuit and shows a histogram of its outcomes."""
-    from qsim_ozaki.cli.load import has_measurement
+    from qsim_ozaki.cli.load import with_measurements
 
-    circuit = _load(file)
-    measured = has_measurement(circuit)
-    if not measured:
-        circuit = circuit.measure_all(inplace=False)
+    circuit, note = with_measurements(_load(file))
     backend = _backend(engine=engine, precision=precision, arithmetic=arithmetic, threads=threads)
     start = time.perf_counter()
-    job = backend.run(circuit, shots=shots, seed_simulator=seed)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "nothing is measured", UserWarning)  # the note says it
+        job = backend.run(circuit, shots=shots, seed_simulator=seed)
     result = _wait(job, backend, circuit)
     seconds = time.perf_counter() - start
     counts = result.get_counts()
@@ -83,8 +83,8 @@ def run(
         return
     size = f"{circuit.num_qubits} qubits, {circuit.size()} instructions, {shots} shots"
     typer.echo(f"{circuit.name}: {size}, {_duration(seconds)}{_engine_of(metadata)}")
-    if not measured:
-        typer.echo("The circuit measures nothing: every qubit was measured at its end.")
+    if note:
+        typer.echo(note)
     typer.echo(histogram(counts, top))
 
 
@@ -120,6 +120,8 @@ def compare(
     from qsim_ozaki.cli.compare import compare as compare_states
 
     circuit = _load(file)
+    if not circuit.num_qubits:
+        raise QsimError(f"{circuit.name} has no qubits, so there is no state to compare.")
     backend = _backend(engine=engine, precision=precision, arithmetic=arithmetic, threads=threads)
     if tolerance is None:
         tolerance = 1e-4 if precision == "single" else 1e-10
@@ -152,10 +154,9 @@ def batch(
     Run the same command again after a break: rows that the output holds are kept, the others follow.
     """
     from qsim_ozaki.cli import batch as sweep
-    from qsim_ozaki.cli.load import has_measurement
+    from qsim_ozaki.cli.load import with_measurements
 
-    loaded = [_load(file) for file in files]
-    circuits = [circuit if has_measurement(circuit) else circuit.measure_all(inplace=False) for circuit in loaded]
+    circuits = [with_measurements(_load(file))[0] for file in files]
     rows = sweep.read_rows(Path(parameters)) if parameters else sweep.grid_rows(grid or [])
     backend = _backend(engine=engine, precision=precision, threads=threads, shots=shots, seed_simulator=seed)
     with _rows_progress() as progress:

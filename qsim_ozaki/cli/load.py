@@ -66,6 +66,21 @@ def load_circuit(text: str) -> QuantumCircuit:
     return circuit
 
 
+def with_measurements(circuit: QuantumCircuit) -> tuple[QuantumCircuit, str]:
+    """Returns ``circuit`` if it measures or has no qubits, else a copy that measures every qubit at its end.
+
+    Also returns a sentence that says so to the user; it is empty if the circuit measures.
+    """
+    if has_measurement(circuit):
+        return circuit, ""
+    if circuit.num_qubits:
+        measuring = circuit.measure_all(inplace=False)
+        return measuring, "The circuit measures nothing: every qubit was measured at its end."
+    if circuit.num_clbits:
+        return circuit, "The circuit has no qubits, so every classical bit is 0."
+    return circuit, "The program is empty: it has neither qubits nor classical bits."
+
+
 def has_measurement(circuit: QuantumCircuit) -> bool:
     """Whether ``circuit`` has a measurement, inside control flow too."""
     for instruction in circuit.data:

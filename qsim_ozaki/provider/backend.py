@@ -5,6 +5,7 @@ In: Qiskit circuits and options. Out: jobs, plans and estimates. It may not choo
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor
@@ -20,7 +21,7 @@ from qiskit.result.models import ExperimentResult
 from qiskit.transpiler import Target
 
 from qsim_ozaki.engines import Engine, SharedEngines
-from qsim_ozaki.errors import LoweringError
+from qsim_ozaki.errors import LoweringError, OptionError
 from qsim_ozaki.ir import Device, max_qubits
 from qsim_ozaki.lowering import SAVES, SaveInstruction, SetStatevector
 from qsim_ozaki.planner import MAX_QUBITS, plan_options
@@ -29,7 +30,8 @@ from qsim_ozaki.provider.options import BackendOptions, check_run_arguments, che
 from qsim_ozaki.provider.prepare import Prepared, amplitude_updates, check_capacity, prepare_circuit
 from qsim_ozaki.provider.result import OzakiResult
 from qsim_ozaki.provider.rows import JobContext, Unit, is_stacked, make_units
-from qsim_ozaki.provider.target import build_target
+from qsim_ozaki.provider.target import build_target, width_for
+from qsim_ozaki.provider.user_warnings import warn_user
 from qsim_ozaki.provider.workers import run_all
 from qsim_ozaki.runtime import ProgramPlan, fresh_seed, plan_program, plan_stack, suggestions
 
@@ -122,6 +124,11 @@ class OzakiBackend(BackendV2):  # type: ignore[misc]
         return self._target
 
     @property
+    def num_qubits(self) -> int | None:
+        """Largest number of qubits of a circuit, idle qubits included; None for Qiskit's transpiler: any width."""
+        return width_for(sys._getframe(1).f_globals.get("__name__", ""))
+
+    @property
     def max_circuits(self) -> None:
         """None: a job may have any number of circuits."""
         return
@@ -136,7 +143,7 @@ class OzakiBackend(BackendV2):  # type: ignore[misc]
 
     def run(
         self,
-        run_input: QuantumCircuit | Iterable[QuantumCircuit],
+        run_input: QuantumCircuit | Iterable[QuantumCircuit] | None = None,
         *,
         parameter_binds: object = None,
         executor: Executor | None = None,
@@ -147,7 +154,7 @@ class OzakiBackend(BackendV2):  # type: ignore[misc]
         """Starts a job. Every circuit is translated and its memory checked before this returns.
 
         Args:
-            run_input: a circuit, or several.
+            run_input: a circuit, or several. It may be named ``circuits``, as Aer does.
             parameter_binds: rows of parameters; every row makes one result. For each circuit a mapping from parameters
                 to values or lists of values, or an array ``(rows, parameters)``. A circuit is translated once.
             executor: runs parts of the rows in threads, processes or an mpi4py pool. A part uses one thread, unless
@@ -165,15 +172,14 @@ class OzakiBackend(BackendV2):  # type: ignore[misc]
             CapacityError: a state does not fit.
         """
         check_run_arguments(executor, progress, timeout)
+        circuits = _circuits(run_input, options)
         used = self.merged_options(options, RUN_ARGUMENTS)
-        circuits = [run_input] if isinstance(run_input, QuantumCircuit) else list(run_input)
-        if not circuits:
-            raise LoweringError("run() got no circuits. Pass a circuit or a list of at least one.")
         units = make_units(circuits, parameter_binds, used)
         engine, turn = self.engine(used)
         device = engine.device()
         for unit in units:
             check_capacity(unit.prepared, device, used["precision"])
+        _warn_unmeasured(units)
 
         def work(check: Callable[[], None], job_id: str) -> Result:
             seed = used["seed_simulator"]
@@ -283,6 +289,40 @@ class OzakiBackend(BackendV2):  # type: ignore[misc]
             status="COMPLETED",
             header={},
             time_taken=(end - start).total_seconds(),
+        )
+
+
+def _circuits(run_input: object, options: dict[str, Any]) -> list[QuantumCircuit]:
+    """Returns the circuits of a job as a list; removes ``circuits``, Aer's name of the argument, from ``options``.
+
+    Raises:
+        OptionError: the circuits are given by both names.
+        LoweringError: there are no circuits.
+    """
+    if "circuits" in options:
+        if run_input is not None:
+            raise OptionError("run() got circuits twice: as its first argument and by the name circuits. Pass one.")
+        run_input = options.pop("circuits")
+    if isinstance(run_input, QuantumCircuit):
+        return [run_input]
+    if not isinstance(run_input, Iterable):
+        raise LoweringError(
+            f"run() takes QuantumCircuits, not {type(run_input).__name__}. Pass a circuit or a list of them."
+        )
+    circuits = list(run_input)
+    if not circuits:
+        raise LoweringError("run() got no circuits. Pass a circuit or a list of at least one.")
+    return circuits
+
+
+def _warn_unmeasured(units: list[Unit]) -> None:
+    """Warns of circuits with classical bits that neither measure nor save: their counts have 0 in every bit."""
+    names = {unit.prepared.code.program.name for unit in units if unit.prepared.is_unmeasured}
+    if names:
+        listed = ", ".join(map(repr, sorted(names)))
+        warn_user(
+            f"nothing is measured in {listed}, so every classical bit is 0 in the counts. The state is in the data; "
+            f"add measurements for samples of it."
         )
 
 

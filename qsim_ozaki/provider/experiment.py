@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 from qiskit.quantum_info import DensityMatrix, Statevector
-from qiskit.result.models import ExperimentResult, ExperimentResultData
+from qiskit.result.models import ExperimentResult
 
 from qsim_ozaki.ir import state_bytes
 from qsim_ozaki.provider.prepare import Prepared
-from qsim_ozaki.provider.result import DrawnData
+from qsim_ozaki.provider.result import DrawnData, RowData
 from qsim_ozaki.runtime import Drawn, Execution, Request
 
 STATE_CLASSES = {"statevector": Statevector, "density_matrix": DensityMatrix}
@@ -53,21 +53,42 @@ def experiment(prepared: Prepared, execution: Execution, request: Request, engin
             "largest_residual": tally.checks.residual,
             "columns_redone": tally.checks.redone,
         }
-    saved = {label: _presented(result.what, result.data) for label, result in execution.saved.items()}
-    if isinstance(execution.counts, Drawn):
-        data = DrawnData(execution.counts, saved)
-    else:
-        data = ExperimentResultData(counts=execution.counts, memory=execution.memory, **saved)
     return ExperimentResult(
         1 if request.shots is None else request.shots,  # exact probabilities add up to one shot
         True,
-        data,
+        _data(prepared, execution, request),
         status="DONE",
         seed=request.seed,
-        header=prepared.header,
+        header=copied_header(prepared.header),
         metadata=metadata,
         time_taken=execution.measured_seconds,
     )
+
+
+def _data(prepared: Prepared, execution: Execution, request: Request) -> RowData:
+    """Returns counts, memory and saved results; a circuit that writes no classical bit has 0 in all of them."""
+    saved = {label: _presented(result.what, result.data) for label, result in execution.saved.items()}
+    counts, memory = execution.counts, execution.memory
+    if isinstance(counts, Drawn):
+        return DrawnData(counts, saved)
+    if counts is None and prepared.layout:
+        counts = {"0x0": 1.0 if request.shots is None else request.shots}
+        memory = ["0x0"] * (request.shots or 0) if request.memory else None
+    return RowData(counts=counts, memory=memory, **saved)
+
+
+def copied_header(header: dict[str, Any]) -> dict[str, Any]:
+    """Returns a copy of ``header`` for one row: a change of it changes no other row and no circuit.
+
+    The values of a circuit's metadata stay the user's objects.
+    """
+    copied = header.copy()
+    for name, value in header.items():
+        if isinstance(value, list):
+            copied[name] = [entry.copy() for entry in value]
+        elif isinstance(value, dict):
+            copied[name] = value.copy()
+    return copied
 
 
 def _presented(what: str, data: Any) -> Any:

@@ -1,6 +1,7 @@
 """The backend's options: names, defaults, and a check of every value when it is set.
 
-In: names and values from a user. Out: a Qiskit `Options` with allowed values only. It may not run anything.
+In: names and values from a user, Aer's names included. Out: a Qiskit `Options` with allowed values only. It may not run
+anything.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from qiskit.providers import Options
 
 from qsim_ozaki.engines import ENGINES
 from qsim_ozaki.errors import OptionError
+from qsim_ozaki.provider.foreign_options import find_foreign, translate
 from qsim_ozaki.runtime import check_seed
 
 LABEL_LETTERS = "01+-rl"
@@ -23,8 +25,12 @@ DLPACK_CPU = 1  # kDLCPU in dlpack.h
 STATE_NORM_TOLERANCE = {8: 1e-5, 16: 1e-8}  # by bytes of an amplitude: above the rounding of its precision
 
 
-def _choice(*allowed: str) -> Callable[[str, object], object]:
+def _choice(*allowed: str, aliases: Mapping[str, str] | None = None) -> Callable[[str, object], object]:
+    """Returns a check that allows ``allowed``, and ``aliases``, other names of them."""
+
     def check(name: str, value: object) -> object:
+        if aliases is not None and isinstance(value, str):
+            value = aliases.get(value, value)
         if not isinstance(value, str) or value not in allowed:
             near = difflib.get_close_matches(str(value), allowed, 1)
             hint = f" Did you mean {near[0]!r}?" if near else ""
@@ -58,6 +64,10 @@ def _check_bool(name: str, value: object) -> object:
     if not isinstance(value, (bool, np.bool_)):
         raise OptionError(f"{name}={value!r} is not allowed. Use True or False.")
     return bool(value)
+
+
+def _check_memory(name: str, value: object) -> object:
+    return False if value is None else _check_bool(name, value)  # None is the default of Aer's option
 
 
 def _check_shots(name: str, value: object) -> object:
@@ -134,13 +144,13 @@ def host_array(value: Any) -> np.ndarray[Any, np.dtype[Any]]:
 
 # name: (default, check)
 OPTIONS: dict[str, tuple[object, Callable[[str, Any], object]]] = {
-    "engine": ("auto", _choice("auto", *ENGINES)),
+    "engine": ("auto", _choice("auto", *ENGINES, aliases={"gpu": "cuda"})),
     "precision": ("double", _choice("double", "single")),
     "arithmetic": ("auto", _choice("auto", "native", "emulated")),
     "accuracy": (None, _check_accuracy),
     "shots": (1024, _check_shots),
     "seed_simulator": (None, lambda _, value: check_seed(value)),
-    "memory": (False, _check_bool),
+    "memory": (False, _check_memory),
     "initial_state": (None, _check_initial_state),
     "inputs": (None, _check_inputs),
     "max_memory_bytes": (0, _integer(0)),
@@ -152,17 +162,19 @@ def checked(values: Mapping[str, Any], arguments: Sequence[str] = ()) -> dict[st
     """Checks ``values`` and returns them in their checked form.
 
     Args:
-        values: values by name of the option.
+        values: values by name of the option, or by a name of `FOREIGN`, which is translated.
         arguments: names of other arguments of the caller, which a message may suggest.
 
     Raises:
         OptionError: a name is unknown, or a value is not allowed; the message suggests the nearest name.
     """
     for name in values:
-        if name not in OPTIONS:
+        if name not in OPTIONS and find_foreign(name) is None:
             near = difflib.get_close_matches(name, (*OPTIONS, *arguments), 1)
             hint = f"Did you mean {near[0]!r}?" if near else f"Options are {', '.join(OPTIONS)}."
             raise OptionError(f"option {name!r} is not known. {hint}")
+    if not OPTIONS.keys() >= values.keys():
+        values = translate(values)
     return {name: OPTIONS[name][1](name, value) for name, value in values.items()}
 
 

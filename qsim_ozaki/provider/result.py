@@ -14,7 +14,18 @@ from qiskit.result.models import ExperimentResult, ExperimentResultData
 from qsim_ozaki.runtime import MAX_TABLE_BITS, Drawn
 
 
-class DrawnData(ExperimentResultData):  # type: ignore[misc]
+class RowData(ExperimentResultData):  # type: ignore[misc]
+    """The data of a row; an entry that is deleted is no longer part of it."""
+
+    def __delattr__(self, name: str) -> None:
+        """Deletes an entry, as `marginal_counts` does with the memory; Qiskit's class would still list its name."""
+        if name not in self._data_attributes:
+            raise AttributeError(f"{type(self).__name__} has no {name!r}")
+        self._data_attributes.remove(name)
+        self.__dict__.pop(name, None)  # counts and memory are not there before they are first read
+
+
+class DrawnData(RowData):
     """The data of a row; its counts and memory are formatted when they are first read.
 
     Args:
@@ -72,7 +83,7 @@ class OzakiResult(Result):  # type: ignore[misc]
         for key in keys:
             row = self._get_experiment(key)
             known = "counts" in row.data._data_attributes and {"creg_sizes", "memory_slots"} <= row.header.keys()
-            if known:
+            if known or _is_empty(row):
                 counts.append(counts_of(row))
             else:
                 counts.append(super().get_counts(key))
@@ -80,11 +91,18 @@ class OzakiResult(Result):  # type: ignore[misc]
 
 
 def counts_of(result: ExperimentResult) -> Counts:
-    """Returns the `Counts` of one row of this package that has counts."""
+    """Returns the `Counts` of one row of this package that has counts, or whose circuit has neither qubits nor bits."""
+    if _is_empty(result):
+        return Counts({"": result.shots})
     # Counts in `__dict__` were read before, and the user may have changed them.
     if isinstance(result.data, DrawnData) and "counts" not in result.data.__dict__:
         return DrawnCounts(result.data.drawn, result.header)
     return _formatted(result.data.counts, result.header)
+
+
+def _is_empty(row: ExperimentResult) -> bool:
+    """Whether the circuit of ``row`` has neither qubits nor classical bits; Qiskit cannot read its state."""
+    return bool(row.header.get("n_qubits") == row.header.get("memory_slots") == 0)
 
 
 @cache

@@ -20,6 +20,7 @@ from qsim_ozaki import OzakiBackend, errors
 from qsim_ozaki.bench import Report
 from qsim_ozaki.circuits import FAMILIES
 from qsim_ozaki.cli.app import main
+from qsim_ozaki.provider.foreign_options import FOREIGN
 
 ROOT = next(folder for folder in Path(__file__).parents if (folder / "README.md").is_file())
 README = ROOT / "README.md"
@@ -176,6 +177,8 @@ def test_tables_of_the_site_hold_every_option_command_and_family(hooks):
     pages = {page.name: hooks.on_page_markdown(page.read_text()) for page in PAGES[1:]}
     assert [name for name, text in pages.items() if "{{" in text] == []
     assert re.findall(r"^\| `(\w+)` \| `", pages["options.md"], re.MULTILINE) == list(OzakiBackend().options)
+    foreign = re.findall(r"^\| `([\w*]+)` \| (taken|ignored|refused) \| ", pages["coming_from_aer.md"], re.MULTILINE)
+    assert dict(foreign) == {name: option.treatment for name, option in FOREIGN.items()}
     assert re.findall(r"^\| `(\w+)` \| \d", pages["circuits.md"], re.MULTILINE) == list(FAMILIES)
     listed = re.findall(r"^## `qsim-ozaki (\w+)`$", pages["command_line.md"], re.MULTILINE)
     assert listed == ["run", "plan", "compare", "batch", "doctor", "bench"]
