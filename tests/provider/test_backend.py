@@ -56,7 +56,7 @@ BAD_VALUES = [
     ("initial_state", True, "is not allowed"),
     ("initial_state", [1, 0, 0], "2\\*\\*num_qubits"),
     ("initial_state", [1, 1], "squared norm 2.0, not 1"),
-    ("initial_state", [np.nan, 1], "squared norm nan, not 1"),
+    ("initial_state", [np.nan, 1], "NaN or infinity"),
     ("max_memory_bytes", -1, "at least 0"),
     ("threads", 1.5, "at least 0"),
 ]

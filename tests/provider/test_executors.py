@@ -93,7 +93,8 @@ def test_what_cannot_be_sent_stays_here():
     circuits[0].metadata = {"cannot be sent": threading.Lock()}
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as executor:
         result = OzakiBackend().run(circuits[0], parameter_binds=binds[0], executor=executor).result()
-    assert result.results[3].header["metadata"] is circuits[0].metadata
+    copied = result.results[3].header["metadata"]
+    assert copied["cannot be sent"] is circuits[0].metadata["cannot be sent"]
 
 
 def fail(*_):

@@ -219,6 +219,7 @@ def test_a_loop_without_end_is_stopped():
     circuit = QuantumCircuit(1, 1, name="endless")
     with circuit.while_loop((circuit.clbits[0], 0)):
         circuit.x(0)
+    circuit.measure(0, 0)
     with pytest.raises(ProgramError, match=r"'endless': its while loops have run 100000 rounds .*become false"):
         OzakiBackend().run(circuit).result()
 
@@ -228,6 +229,7 @@ def test_an_endless_loop_can_be_cancelled(monkeypatch):
     circuit = QuantumCircuit(1, 1)
     with circuit.while_loop((circuit.clbits[0], 0)):
         pass
+    circuit.measure(0, 0)
     job = OzakiBackend().run(circuit)
     assert job.cancel()
     assert job.wait(2)

@@ -31,6 +31,10 @@ class ReferenceEngine(CpuEngine):
             step = replace(step, ops=(*step.ops, *swap_ops(step.swaps)), swaps=())
         super().run_step(state, step)
 
+    def host_programs(self, num_qubits, precision, steps):
+        """None, so that every step goes through `run_step`."""
+        return None
+
 
 def create(threads=0, max_memory_bytes=0):
     """As each module of `qsim_ozaki.engines.base.ENGINES` has it."""

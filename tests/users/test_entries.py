@@ -204,7 +204,7 @@ def test_t89_a_switch_that_qiskits_importer_cannot_read_is_one_clear_error(tmp_p
     try:
         loaded = load_circuit(str(path))
     except QsimError as error:
-        assert "switch.qasm: not OpenQASM 3 as Qiskit reads it: 1" in str(error)  # noqa: PT017
+        assert "switch.qasm: not OpenQASM 3 as Qiskit reads it: line 1, column 84" in str(error)  # noqa: PT017
         assert "SwitchStatement" in str(error)  # noqa: PT017
     else:
         assert exact(loaded) == {"011": 1}
