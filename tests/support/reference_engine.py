@@ -32,8 +32,7 @@ class ReferenceEngine(CpuEngine):
         super().run_step(state, step)
 
     def host_programs(self, num_qubits, precision, steps):
-        """None, so that every step goes through `run_step`."""
-        return None
+        """Returns None, so that every step goes through `run_step`."""
 
 
 def create(threads=0, max_memory_bytes=0):
