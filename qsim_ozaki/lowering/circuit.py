@@ -7,7 +7,7 @@ cannot be simulated raises an error that names the gate, its qubits, the circuit
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -89,10 +89,11 @@ def lower(circuit: QuantumCircuit, inputs: Mapping[Any, Any] | None = None) -> P
     # `_append_initialize` has put the phase behind an Initialize of all qubits.
     has_phase = any(isinstance(item, Initialize) and len(item.qubits) == len(active) for item in walker.body[:start])
     walker.body[start:start] = assignments if has_phase else (*assignments, *phase)
-    output = [max(number[qubits[qubit]], -1) for qubit in final_order(circuit)]
-    body = tuple(walker.body)
-    program = Program(len(active), len(bits), body, active, circuit.num_qubits, tuple(output), circuit.name)
-    return replace(program, num_variables=len(walker.variables.slots), input_deviation=walker.deviation.largest)
+    output = tuple(max(number[qubits[qubit]], -1) for qubit in final_order(circuit))
+    body, num_variables, deviation = tuple(walker.body), len(walker.variables.slots), walker.deviation.largest
+    return Program(
+        len(active), len(bits), body, active, circuit.num_qubits, output, circuit.name, num_variables, deviation
+    )
 
 
 def _check_bound(circuit: QuantumCircuit) -> None:
