@@ -1,6 +1,6 @@
 """One circuit's part of a Qiskit `Result`: its data, header and metadata.
 
-In: a prepared circuit and its execution. Out: an `ExperimentResult`. It may not run anything.
+In: a prepared circuit and its execution. Out: a `RowResult`. It may not run anything.
 """
 
 from __future__ import annotations
@@ -9,17 +9,16 @@ from typing import Any
 
 import numpy as np
 from qiskit.quantum_info import DensityMatrix, Statevector
-from qiskit.result.models import ExperimentResult
 
 from qsim_ozaki.ir import state_bytes
 from qsim_ozaki.provider.prepare import Prepared
-from qsim_ozaki.provider.result import DrawnData, RowData
+from qsim_ozaki.provider.result import DrawnData, RowData, RowResult
 from qsim_ozaki.runtime import Drawn, Execution, Request
 
 STATE_CLASSES = {"statevector": Statevector, "density_matrix": DensityMatrix}
 
 
-def experiment(prepared: Prepared, execution: Execution, request: Request, engine: str) -> ExperimentResult:
+def experiment(prepared: Prepared, execution: Execution, request: Request, engine: str) -> RowResult:
     """Makes one circuit's part of a `Result`.
 
     Args:
@@ -53,13 +52,13 @@ def experiment(prepared: Prepared, execution: Execution, request: Request, engin
             "largest_residual": tally.checks.residual,
             "columns_redone": tally.checks.redone,
         }
-    return ExperimentResult(
-        1 if request.shots is None else request.shots,  # exact probabilities add up to one shot
-        True,
-        _data(prepared, execution, request),
+    return RowResult(
+        prepared.header,
+        shots=1 if request.shots is None else request.shots,  # exact probabilities add up to one shot
+        success=True,
+        data=_data(prepared, execution, request),
         status="DONE",
         seed=request.seed,
-        header=copied_header(prepared.header),
         metadata=metadata,
         time_taken=execution.measured_seconds,
     )
@@ -75,20 +74,6 @@ def _data(prepared: Prepared, execution: Execution, request: Request) -> RowData
         counts = {"0x0": 1.0 if request.shots is None else request.shots}
         memory = ["0x0"] * (request.shots or 0) if request.memory else None
     return RowData(counts=counts, memory=memory, **saved)
-
-
-def copied_header(header: dict[str, Any]) -> dict[str, Any]:
-    """Returns a copy of ``header`` for one row: a change of it changes no other row and no circuit.
-
-    The values of a circuit's metadata stay the user's objects.
-    """
-    copied = header.copy()
-    for name, value in header.items():
-        if isinstance(value, list):
-            copied[name] = [entry.copy() for entry in value]
-        elif isinstance(value, dict):
-            copied[name] = value.copy()
-    return copied
 
 
 def _presented(what: str, data: Any) -> Any:

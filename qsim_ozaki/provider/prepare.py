@@ -196,7 +196,7 @@ def _header(circuit: QuantumCircuit) -> tuple[dict[str, Any], tuple[int, ...]]:
         "clbit_labels": [[name, index] for name, bits in pieces for index in range(len(bits))],
         "memory_slots": len(layout),
         "global_phase": circuit.global_phase,
-        "metadata": circuit.metadata if circuit.metadata is not None else {},
+        "metadata": dict(circuit.metadata or {}),
     }
     return header, layout
 

@@ -14,6 +14,43 @@ from qiskit.result.models import ExperimentResult, ExperimentResultData
 from qsim_ozaki.runtime import MAX_TABLE_BITS, Drawn
 
 
+class RowResult(ExperimentResult):  # type: ignore[misc]
+    """One row of a `Result`; its header is copied when it is first read, so that a change of it changes no other row.
+
+    Args:
+        shared_header: header of all rows of the circuit.
+        fields: as for `ExperimentResult`.
+    """
+
+    def __init__(self, shared_header: dict[str, Any], **fields: Any) -> None:
+        super().__init__(**fields)
+        self.shared_header = shared_header
+
+    def __getattr__(self, name: str) -> Any:
+        if name != "header" or "shared_header" not in self.__dict__:
+            return super().__getattr__(name)
+        self.header = _copied_header(self.shared_header)
+        return self.header
+
+
+def _copied_header(header: dict[str, Any]) -> dict[str, Any]:
+    """Returns a copy of ``header``; the values of a circuit's metadata stay the user's objects."""
+    copied = header.copy()
+    for name, value in header.items():
+        if isinstance(value, list):
+            copied[name] = [entry.copy() for entry in value]
+        elif isinstance(value, dict):
+            copied[name] = value.copy()
+    return copied
+
+
+def _header(row: ExperimentResult) -> dict[str, Any]:
+    """Returns the header of ``row`` to read, without a copy."""
+    shared = isinstance(row, RowResult) and "header" not in row.__dict__
+    header: dict[str, Any] = row.shared_header if shared else row.header
+    return header
+
+
 class RowData(ExperimentResultData):  # type: ignore[misc]
     """The data of a row; an entry that is deleted is no longer part of it."""
 
@@ -82,7 +119,7 @@ class OzakiResult(Result):  # type: ignore[misc]
         counts = []
         for key in keys:
             row = self._get_experiment(key)
-            known = "counts" in row.data._data_attributes and {"creg_sizes", "memory_slots"} <= row.header.keys()
+            known = "counts" in row.data._data_attributes and {"creg_sizes", "memory_slots"} <= _header(row).keys()
             if known or _is_empty(row):
                 counts.append(counts_of(row))
             else:
@@ -96,13 +133,14 @@ def counts_of(result: ExperimentResult) -> Counts:
         return Counts({"": result.shots})
     # Counts in `__dict__` were read before, and the user may have changed them.
     if isinstance(result.data, DrawnData) and "counts" not in result.data.__dict__:
-        return DrawnCounts(result.data.drawn, result.header)
-    return _formatted(result.data.counts, result.header)
+        return DrawnCounts(result.data.drawn, _header(result))
+    return _formatted(result.data.counts, _header(result))
 
 
 def _is_empty(row: ExperimentResult) -> bool:
     """Whether the circuit of ``row`` has neither qubits nor classical bits; Qiskit cannot read its state."""
-    return bool(row.header.get("n_qubits") == row.header.get("memory_slots") == 0)
+    header = _header(row)
+    return bool(header.get("n_qubits") == header.get("memory_slots") == 0)
 
 
 @cache

@@ -115,7 +115,7 @@ def _units_of(circuit: QuantumCircuit, binds: object, options: dict[str, Any], f
     if slotted_and_template is not None:
         slotted, template = slotted_and_template
         prepared = prepare_circuit(slotted, options)
-        prepared.header["metadata"] = circuit.metadata if circuit.metadata is not None else {}
+        prepared.header["metadata"] = dict(circuit.metadata or {})
         yield Unit(prepared, template, values, first)
         return
     for number, row in enumerate(values):

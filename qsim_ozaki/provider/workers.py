@@ -17,7 +17,6 @@ from qiskit.result.models import ExperimentResult
 
 from qsim_ozaki.engines import SharedEngines
 from qsim_ozaki.errors import CancelledError
-from qsim_ozaki.provider.experiment import copied_header
 from qsim_ozaki.provider.rows import JobContext, Unit, run_units
 
 PARTS_PER_WORKER = 4  # a worker that ends early takes another part, and a cancelled job loses little work
@@ -72,7 +71,7 @@ def _run_elsewhere(units: list[Unit], context: JobContext, executor: Executor) -
                 context.check()
             headers = [unit.prepared.header for unit in part for _ in range(unit.num_rows)]
             for result, header in zip(future.result(), headers, strict=True):
-                result.header = copied_header(header)
+                result.shared_header = header
                 yield result
     finally:
         stop.set()
