@@ -31,11 +31,12 @@ if TYPE_CHECKING:
     from qsim_ozaki.provider import OzakiBackend as OzakiBackend
     from qsim_ozaki.provider import SamplerV2 as SamplerV2
     from qsim_ozaki.provider import plot_counts as plot_counts
+    from qsim_ozaki.provider import plot_state as plot_state
     from qsim_ozaki.provider import to_jsonable as to_jsonable
 
 # subpackage: the public names that it holds
 _PUBLIC = {
-    "provider": ("OzakiBackend", "EstimatorV2", "SamplerV2", "plot_counts", "to_jsonable"),
+    "provider": ("OzakiBackend", "EstimatorV2", "SamplerV2", "plot_counts", "plot_state", "to_jsonable"),
     "estimation": ("expectation_gradient",),
     "lowering": (
         "SaveInstruction",

@@ -44,6 +44,9 @@ EngineOption = Annotated[str | None, typer.Option(help="cpu, cuda, or auto, whic
 Precision = Annotated[str | None, typer.Option(help="double (complex128) or single (complex64).")]
 Arithmetic = Annotated[str | None, typer.Option(help="auto, native or emulated, for dense blocks.")]
 ThreadsOption = Annotated[int | None, typer.Option(help="Worker threads; default all cores.")]
+PlotOption = Annotated[
+    str | None, typer.Option(metavar="FILE.png", help="A picture: the counts, or the state where nothing is measured.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
 
 
@@ -57,14 +60,19 @@ def run(
     arithmetic: Arithmetic = None,
     threads: ThreadsOption = None,
     top: Annotated[int, typer.Option(help="Outcomes to show.")] = 16,
-    plot: Annotated[str | None, typer.Option(metavar="FILE.png", help="The counts as a picture.")] = None,
+    plot: PlotOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Runs a circuit and shows a histogram of its outcomes."""
+    from qsim_ozaki.cli import picture
     from qsim_ozaki.cli.load import with_measurements
 
-    circuit, note = with_measurements(_load(file))
+    circuit = _load(file)
     backend = _backend(engine=engine, precision=precision, arithmetic=arithmetic, threads=threads)
+    if plot is not None:
+        picture.check(circuit, plot)
+        circuit = picture.with_state(circuit, backend, shots)
+    circuit, note = with_measurements(circuit)
     start = time.perf_counter()
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "nothing is measured", UserWarning)  # the note says it
@@ -73,10 +81,8 @@ def run(
     seconds = time.perf_counter() - start
     counts = result.get_counts()
     metadata = getattr(result.results[0], "metadata", {}) or {}
-    if plot:
-        from qsim_ozaki.provider import plot_counts
-
-        plot_counts(counts, plot)
+    if plot is not None:
+        picture.draw(result, plot)
     if as_json:
         record = {"circuit": circuit.name, "num_qubits": circuit.num_qubits, "shots": shots, "seed": seed}
         _print_json(record | {"seconds": seconds, "counts": dict(counts), "metadata": dict(metadata)})

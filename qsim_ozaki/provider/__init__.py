@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     from qsim_ozaki.provider.backend import OzakiBackend as OzakiBackend
     from qsim_ozaki.provider.jsonable import to_jsonable as to_jsonable
     from qsim_ozaki.provider.options import BackendOptions as BackendOptions
+    from qsim_ozaki.provider.plots import check_picture as check_picture
     from qsim_ozaki.provider.plots import plot_counts as plot_counts
+    from qsim_ozaki.provider.plots import plot_state as plot_state
     from qsim_ozaki.provider.prepare import Prepared as Prepared
     from qsim_ozaki.provider.prepare import prepare_circuit as prepare_circuit
     from qsim_ozaki.provider.prepare import request as request
@@ -29,7 +31,7 @@ _PUBLIC = {
     "backend": ("OzakiBackend",),
     "jsonable": ("to_jsonable",),
     "options": ("BackendOptions",),
-    "plots": ("plot_counts",),
+    "plots": ("check_picture", "plot_counts", "plot_state"),
     "prepare": ("Prepared", "prepare_circuit", "request"),
     "primitives": ("EstimatorV2", "SamplerV2"),
     "result": ("counts_of",),
