@@ -1,11 +1,10 @@
 """Plans as text: a table of the steps with their predictions.
 
-In: steps with predictions. Out: a table as text or HTML. It may not decide anything.
+In: steps with predictions. Out: a table as text. It may not decide anything.
 """
 
 from __future__ import annotations
 
-import html
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -51,24 +50,14 @@ class Explained:
 
 def explain_steps(plan: Explained) -> str:
     """Returns the table of the steps, followed by one line of totals and one line on memory."""
-    rows: list[tuple[str, ...]] = [HEADER, *_step_rows(plan.steps)]
+    rows: list[tuple[str, ...]] = [HEADER, *step_rows(plan.steps)]
     widths = [max(len(row[k]) for row in rows) for k in range(len(HEADER))]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
     lines.insert(1, "  ".join("-" * width for width in widths))
-    return "\n".join([*lines, "", *_summary(plan)])
+    return "\n".join([*lines, "", *summary(plan)])
 
 
-def explain_html(plan: Explained) -> str:
-    """Returns the table and the lines of `explain_steps` as HTML, for notebooks."""
-    head = "".join(f"<th>{cell}</th>" for cell in HEADER)
-    body = "".join(
-        "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in _step_rows(plan.steps)
-    )
-    foot = "<br>".join(html.escape(line) for line in _summary(plan))
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><p>{foot}</p>"
-
-
-def _step_rows(steps: Sequence[Step]) -> list[tuple[str, ...]]:
+def step_rows(steps: Sequence[Step]) -> list[tuple[str, ...]]:
     """Returns one row of cells per step."""
     rows: list[tuple[str, ...]] = []
     for number, step in enumerate(steps, 1):
@@ -89,7 +78,7 @@ def _step_rows(steps: Sequence[Step]) -> list[tuple[str, ...]]:
     return rows
 
 
-def _summary(plan: Explained) -> list[str]:
+def summary(plan: Explained) -> list[str]:
     """Returns a line of totals, and a line that says whether the state fits in memory."""
     totals, device = plan.totals, plan.device
     fits = "fits" if plan.memory_bytes <= device.memory_bytes else "DOES NOT FIT"

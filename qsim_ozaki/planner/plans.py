@@ -14,10 +14,11 @@ import numpy as np
 from qsim_ozaki.errors import CapacityError
 from qsim_ozaki.ir import Device, Kind, Op, OpList, Prediction, Prepare, Relabel, Step, TilePass, state_bytes, too_wide
 from qsim_ozaki.planner.cost import predict_prepare, total
-from qsim_ozaki.planner.explain import Explained, explain_html, explain_steps
+from qsim_ozaki.planner.explain import Explained, explain_steps
 from qsim_ozaki.planner.footprint import Footprint
 from qsim_ozaki.planner.fuse import absorb_product, fuse, relabel_swaps
 from qsim_ozaki.planner.kak import split_two_qubit_gates
+from qsim_ozaki.planner.notebook import MAX_ROWS, plan_html
 from qsim_ozaki.planner.options import PlanOptions
 from qsim_ozaki.planner.passes import Passes, TileSearch
 from qsim_ozaki.planner.zero_start import LEAST_EARLY, LateQubits, cheapest_parts
@@ -63,8 +64,12 @@ class Plan:
         return explain_steps(self._explained())
 
     def _repr_html_(self) -> str:
-        """Returns the table of `explain` as HTML, for notebooks."""
-        return explain_html(self._explained())
+        """Returns a timeline and the table of `explain` as HTML, for notebooks."""
+        return self.html()
+
+    def html(self, start: float = 0.0, whole: float = 0.0, max_rows: int = MAX_ROWS) -> str:
+        """Returns the HTML of this plan as a part of a program; the arguments are those of `plan_html`."""
+        return plan_html(self._explained(), start, whole, max_rows)
 
     def _explained(self) -> Explained:
         precision = self.options.precision

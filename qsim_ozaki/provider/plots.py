@@ -148,8 +148,8 @@ def _amplitudes(state: Any) -> tuple[list[str], NDArray[np.complexfloating]]:
         amplitudes = np.empty((0, 0))
     if amplitudes.ndim != 1 or amplitudes.dtype.kind not in "iufc":
         raise QsimError(
-            f"plot_state cannot draw a {type(state).__name__}. Give a vector of amplitudes, a Statevector, or a dict of "
-            f"amplitudes by basis state."
+            f"plot_state cannot draw a {type(state).__name__}. Give a vector of amplitudes, a Statevector, or a dict "
+            f"of amplitudes by basis state."
         )
     if not labels and (not amplitudes.size or amplitudes.size & (amplitudes.size - 1)):
         raise QsimError(f"plot_state got {amplitudes.size} amplitudes. Give 2**num_qubits of them.")

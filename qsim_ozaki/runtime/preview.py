@@ -24,7 +24,7 @@ from qsim_ozaki.ir import (
     max_qubits,
     state_bytes,
 )
-from qsim_ozaki.planner import PLANS, Plan, PlanOptions, predict_stack, total
+from qsim_ozaki.planner import MAX_ROWS, PLANS, Plan, PlanOptions, predict_stack, total
 from qsim_ozaki.runtime.bytecode import CodeItem, Executable, Segment
 from qsim_ozaki.runtime.placement import Part, Placement
 from qsim_ozaki.runtime.saved import WHOLE_STATES
@@ -65,10 +65,17 @@ class ProgramPlan:
         return "\n".join(["\n\n".join(parts), *(f"suggestion: {text}" for text in self.suggestions)])
 
     def _repr_html_(self) -> str:
-        """The tables of `explain` as HTML, for notebooks."""
-        parts = [plan._repr_html_() for plan in self.plans]
-        if len(parts) > 1:
-            parts = [f"<h4>{html.escape(title)}</h4>{text}" for title, text in zip(self.titles, parts, strict=True)]
+        """Timelines and the tables of `explain` as HTML, for notebooks; of a long program only the first parts."""
+        parts: list[str] = []
+        start, room = 0.0, MAX_ROWS
+        for title, plan in zip(self.titles, self.plans, strict=True):
+            if room <= 0:
+                parts.append(f"<p>{len(self.plans) - len(parts)} more parts: print(plan.explain()) shows them all</p>")
+                break
+            heading = f"<h4>{html.escape(title)}</h4>" if len(self.plans) > 1 else ""
+            parts.append(heading + plan.html(start, self.prediction.seconds, room))
+            start += plan.prediction.seconds
+            room -= max(1, len(plan.steps))
         return "".join([*parts, *(f"<p>suggestion: {html.escape(text)}</p>" for text in self.suggestions)])
 
 
