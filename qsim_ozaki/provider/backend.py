@@ -28,6 +28,7 @@ from qsim_ozaki.planner import MAX_QUBITS, plan_options
 from qsim_ozaki.provider.job import OzakiJob
 from qsim_ozaki.provider.options import BackendOptions, check_run_arguments, checked
 from qsim_ozaki.provider.prepare import Prepared, amplitude_updates, check_capacity, prepare_circuit
+from qsim_ozaki.provider.progress import Rows, rows_to_show
 from qsim_ozaki.provider.result import OzakiResult
 from qsim_ozaki.provider.rows import JobContext, Unit, is_stacked, make_units
 from qsim_ozaki.provider.target import build_target, width_for
@@ -40,7 +41,7 @@ __all__ = ["Estimate", "OzakiBackend"]
 SHORT_JOB_UPDATES = 1 << 21  # these take less than a millisecond; starting a thread takes 0.1 ms (EPYC, 2026-11)
 SHORT_JOB_SHOTS = 1 << 13
 
-RUN_ARGUMENTS = ("parameter_binds", "executor", "progress", "timeout")
+RUN_ARGUMENTS = ("parameter_binds", "executor", "timeout")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +87,8 @@ class OzakiBackend(BackendV2):  # type: ignore[misc]
             * ``inputs``: values of the circuits' input variables, by name.
             * ``max_memory_bytes``: limit of all states and saved vectors together; 0 for the free memory.
             * ``threads``: number of threads; 0 for all cores.
+            * ``progress``: whether `run` shows a bar of rows while you wait for its result; None for one after a second
+              if stderr is a terminal, or in a notebook.
 
     Raises:
         OptionError: an option is unknown or its value is not allowed.
@@ -147,7 +150,7 @@ class OzakiBackend(BackendV2):  # type: ignore[misc]
         *,
         parameter_binds: object = None,
         executor: Executor | None = None,
-        progress: Callable[[int, int], None] | None = None,
+        progress: Callable[[int, int], None] | bool | None = None,
         timeout: float | None = None,
         **options: Any,
     ) -> OzakiJob:
@@ -159,7 +162,8 @@ class OzakiBackend(BackendV2):  # type: ignore[misc]
                 to values or lists of values, or an array ``(rows, parameters)``. A circuit is translated once.
             executor: runs parts of the rows in threads, processes or an mpi4py pool. A part uses one thread, unless
                 ``threads`` says otherwise. The executor is not shut down.
-            progress: called in the job's thread with the number of finished rows and the number of all rows.
+            progress: a function of the number of finished rows and of all rows, called in the job's thread; or whether
+                to show a bar; None for the option of the backend.
             timeout: seconds after which the job stops with a `TimeLimitError`.
             options: override the backend's options for this run.
 
@@ -180,15 +184,17 @@ class OzakiBackend(BackendV2):  # type: ignore[misc]
         for unit in units:
             check_capacity(unit.prepared, device, used["precision"])
         _warn_unmeasured(units)
+        short = executor is None and _is_short(units, used["shots"])
+        tell, rows = _progress(used["progress"] if progress is None else progress, units, short)
 
         def work(check: Callable[[], None], job_id: str) -> Result:
             seed = used["seed_simulator"]
             if seed is None:
                 seed = fresh_seed()
-            return self._result(units, JobContext(engine, device, used, seed, check, executor, progress), job_id)
+            return self._result(units, JobContext(engine, device, used, seed, check, executor, tell), job_id)
 
-        job = OzakiJob(self, work, turn, timeout)
-        job.submit(short=executor is None and _is_short(units, used["shots"]))
+        job = OzakiJob(self, work, turn, timeout, rows)
+        job.submit(short)
         return job
 
     def plan(self, circuit: QuantumCircuit, **options: Any) -> ProgramPlan:
@@ -324,6 +330,17 @@ def _warn_unmeasured(units: list[Unit]) -> None:
             f"nothing is measured in {listed}, so every classical bit is 0 in the counts. The state is in the data; "
             f"add measurements for samples of it."
         )
+
+
+def _progress(
+    progress: Callable[[int, int], None] | bool | None, units: list[Unit], short: bool
+) -> tuple[Callable[[int, int], None] | None, Rows | None]:
+    """Returns the function that a job calls after every row, and the rows that a bar shows; None for neither."""
+    if callable(progress):
+        return progress, None
+    shown = None if progress is None else bool(progress)
+    rows = None if short else rows_to_show(shown, sum(unit.num_rows for unit in units))
+    return (None, None) if rows is None else (rows.tell, rows)
 
 
 def _is_short(units: list[Unit], shots: int | None) -> bool:

@@ -6,6 +6,7 @@ In: a function that computes a result. Out: the result, or the error that the fu
 from __future__ import annotations
 
 import atexit
+import math
 import os
 import threading
 import time
@@ -19,6 +20,7 @@ from qiskit.providers.exceptions import JobTimeoutError
 from qiskit.providers.jobstatus import JOB_FINAL_STATES
 
 from qsim_ozaki.errors import CancelledError, EngineError, TimeLimitError
+from qsim_ozaki.provider.progress import Bar, Rows
 
 if TYPE_CHECKING:
     from qiskit.providers import BackendV2
@@ -40,16 +42,23 @@ class OzakiJob(JobV1):  # type: ignore[misc]
         work: computes the result; called once, in the job's thread.
         turn: lock that the running job holds, so that the jobs of one engine take turns.
         timeout: seconds after submission until the job stops with a `TimeLimitError`; None for no limit.
+        rows: its finished rows, for a bar while a thread waits for the job; None for no bar.
     """
 
     def __init__(
-        self, backend: BackendV2 | None, work: JobFunction, turn: threading.Lock, timeout: float | None = None
+        self,
+        backend: BackendV2 | None,
+        work: JobFunction,
+        turn: threading.Lock,
+        timeout: float | None = None,
+        rows: Rows | None = None,
     ) -> None:
         super().__init__(backend, str(uuid.uuid4()))
         self._timeout = timeout
         self._deadline = float("inf")
         self._work: JobFunction | None = work
         self._turn = turn
+        self._rows = rows
         self._status = JobStatus.INITIALIZING
         self._guard = threading.Lock()  # guards _status: CANCELLED is final
         self._ended = threading.Event()
@@ -158,24 +167,29 @@ class OzakiJob(JobV1):  # type: ignore[misc]
             JobTimeoutError: the job has not ended after ``timeout``.
         """
         end = None if timeout is None else time.monotonic() + timeout
-        while self._status not in JOB_FINAL_STATES:
-            left = None if end is None else end - time.monotonic()
-            if left is not None and left <= 0:
-                raise JobTimeoutError(f"job {self.job_id()} has not ended after {timeout} s; it goes on.")
-            if callback is not None:
-                callback(self.job_id(), self._status, self)
-                left = wait if left is None else min(wait, left)
-            self._wait_a_while(left)
+        bar = Bar(self._rows) if self._rows is not None and callback is None else None
+        try:
+            while self._status not in JOB_FINAL_STATES:
+                left = math.inf if end is None else end - time.monotonic()
+                if left <= 0:
+                    raise JobTimeoutError(f"job {self.job_id()} has not ended after {timeout} s; it goes on.")
+                if callback is not None:
+                    callback(self.job_id(), self._status, self)
+                    left = min(wait, left)
+                elif bar is not None:
+                    left = min(bar.refresh(), left)
+                self._wait_a_while(left)
+        finally:
+            if bar is not None:
+                bar.close()
 
     def wait(self, timeout: float | None = None) -> bool:
         """Waits until the job has ended and its memory is free; returns whether it has ended."""
         return self._ended.wait(timeout)
 
-    def _wait_a_while(self, seconds: float | None) -> None:
+    def _wait_a_while(self, seconds: float) -> None:
         """Waits until the thread ends, at most 1 s: a cancelled job is final before its thread ends."""
-        if seconds is None or seconds > 1:
-            seconds = 1
-        self._ended.wait(seconds)
+        self._ended.wait(min(seconds, 1))
 
     def _check(self) -> None:
         if self._cancelled:

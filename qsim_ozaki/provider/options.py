@@ -66,6 +66,16 @@ def _check_bool(name: str, value: object) -> object:
     return bool(value)
 
 
+def _check_progress(name: str, value: object) -> object:
+    if value is None:
+        return None
+    try:
+        return _check_bool(name, value)
+    except OptionError as error:
+        hint = " A function goes to run(circuits, progress=function)." if callable(value) else ""
+        raise OptionError(f"{str(error)[:-1]}, or None for a bar in long jobs, where it can be seen.{hint}") from None
+
+
 def _check_memory(name: str, value: object) -> object:
     return False if value is None else _check_bool(name, value)  # None is the default of Aer's option
 
@@ -155,6 +165,7 @@ OPTIONS: dict[str, tuple[object, Callable[[str, Any], object]]] = {
     "inputs": (None, _check_inputs),
     "max_memory_bytes": (0, _integer(0)),
     "threads": (0, _integer(0)),
+    "progress": (None, _check_progress),
 }
 
 
@@ -188,9 +199,10 @@ def check_run_arguments(executor: object, progress: object, timeout: object) -> 
         raise OptionError(
             f"executor of type {type(executor).__name__} is not allowed. Use a concurrent.futures.Executor, or None."
         )
-    if progress is not None and not callable(progress):
+    if progress is not None and not callable(progress) and not isinstance(progress, (bool, np.bool_)):
         raise OptionError(
-            f"progress of type {type(progress).__name__} is not allowed. Use a function of rows done and all rows."
+            f"progress of type {type(progress).__name__} is not allowed. Use a function of rows done and all rows, "
+            f"or True, False or None for a bar."
         )
     number = isinstance(timeout, Real) and not isinstance(timeout, bool) and float(timeout) > 0
     if timeout is not None and not number:

@@ -30,6 +30,8 @@ OTHERS = [
     {"engine": "cpu"},
     {"memory": True},
     {"shots": 3000},
+    {"progress": True},
+    {"progress": False},
 ]
 
 

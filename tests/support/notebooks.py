@@ -28,9 +28,15 @@ def executed(file):
     notebook.metadata = nbformat.from_dict(METADATA)
     for cell in notebook.cells:
         if cell.cell_type == "code":
+            cell.outputs = [output for output in cell.outputs if not is_bar(output)]
             for output in cell.outputs:
                 clean(output)
     return notebook
+
+
+def is_bar(output):
+    """Whether an output is the bar of a job that took long on this machine."""
+    return "<progress" in output.get("data", {}).get("text/html", "")
 
 
 def clean(output):

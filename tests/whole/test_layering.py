@@ -29,7 +29,7 @@ RULES = {
     "engines.cuda": (VALUES | {"ozaki", "cache", "_native", "kernels"}, {"numpy", "platformdirs", "cupy"}),
     "runtime": (RUN - {"runtime"}, {"numpy"}),
     "estimation": (RUN | {"lowering"}, {"numpy", "qiskit"}),
-    "provider": (FACE | {"lazy"}, {"numpy", "qiskit", "matplotlib"}),
+    "provider": (FACE | {"lazy"}, {"numpy", "qiskit", "matplotlib", "rich", "IPython"}),
     "bench": (FACE | {"lazy", "provider", "ozaki", "circuits"}, {"numpy", "qiskit", "rich", "matplotlib"}),
     "cli": (
         FACE - {"planner"} | {"bench", "provider", "circuits"},
