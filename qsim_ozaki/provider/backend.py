@@ -188,9 +188,7 @@ class OzakiBackend(BackendV2):  # type: ignore[misc]
         tell, rows = _progress(used["progress"] if progress is None else progress, units, short)
 
         def work(check: Callable[[], None], job_id: str) -> Result:
-            seed = used["seed_simulator"]
-            if seed is None:
-                seed = fresh_seed()
+            seed = fresh_seed() if used["seed_simulator"] is None else used["seed_simulator"]
             return self._result(units, JobContext(engine, device, used, seed, check, executor, tell), job_id)
 
         job = OzakiJob(self, work, turn, timeout, rows)
