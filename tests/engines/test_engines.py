@@ -104,6 +104,20 @@ def test_emulated_matrices_of_every_size(engine, rng, precision):
             assert engine.take_checks(register).residual == 0
 
 
+@pytest.mark.parametrize("path", [Path.NATIVE, Path.OZAKI])
+@pytest.mark.parametrize("value", [0, 1])
+@pytest.mark.parametrize("ctrl_state", [0, 1])
+def test_matrices_whose_control_is_known(engine, rng, path, value, ctrl_state):
+    """The control holds ``value`` in every amplitude that is not 0; the matrix acts where it equals ``ctrl_state``."""
+    num_qubits, control = 6, 4
+    op = Op(Kind.UNITARY, (0, 2, 5), random_unitary(rng, 8), (control,), ctrl_state)
+    state = random_state(rng, num_qubits)
+    state[np.arange(state.size) >> control & 1 != value] = 0
+    known = ((control,), ()) if value == 0 else ((), (control,))
+    step = DenseBlock(op, path, 15 if path is Path.OZAKI else 0, *known)
+    close(run(engine, state, [step]), apply_op(state, op), 1, "double")
+
+
 @pytest.mark.parametrize("precision", PRECISIONS)
 def test_diagonals_and_phases_of_every_width(engine, rng, precision):
     num_qubits = 11

@@ -137,10 +137,11 @@ class CpuEngine:
         assert isinstance(state, CpuState)
         op = step.op
         prepared = emulated_block(op.matrix(), step.num_moduli)
-        fixed = {*op.controls, *step.zero_qubits, *step.one_qubits}
+        fixed = dict.fromkeys(step.zero_qubits, 0) | dict.fromkeys(step.one_qubits, 1)
+        # a control that is known to have another value selects columns that hold zeros only
+        fixed |= {q: op.ctrl_state >> b & 1 for b, q in enumerate(op.controls)}
         free = [q for q in range(state.num_qubits) if q not in fixed and q not in op.targets]
-        base = sum(1 << q for q in step.one_qubits)
-        base |= sum((op.ctrl_state >> b & 1) << q for b, q in enumerate(op.controls))
+        base = sum(value << q for q, value in fixed.items())
         amps = state.native.vector()
         redone, residual = extension_block(prepared, self.threads).run(
             amps, list(op.targets), free, base, prepared.scheme.tolerance, self.threads
