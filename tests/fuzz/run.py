@@ -129,7 +129,7 @@ def run_all(seed, seconds):
     return total
 
 
-def told(seed, report, seconds):
+def told(seed, report):
     """The report as lines of text, and whether all is well."""
     lines = []
     for number, failure in report.failures:
@@ -161,7 +161,7 @@ def main(arguments):
             print(case.circuit)
         print(failure or f"case {arguments[2]} passes: {dict(case.tally)}")
         return int(failure is not None)
-    lines, well = told(seed, run_all(seed, seconds), seconds)
+    lines, well = told(seed, run_all(seed, seconds))
     print("\n".join(lines))
     return int(not well)
 
