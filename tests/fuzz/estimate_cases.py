@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 from fuzz import checks
 from fuzz.draws import some_observable
-from fuzz.pure_cases import outcome_weights, some_qubits_exactly
+from fuzz.pure_cases import outcome_weights, some_qubits_exactly, some_start
 from fuzz.setting import vector_of
 from qiskit import ClassicalRegister
 from qiskit.quantum_info import Statevector
@@ -19,7 +19,7 @@ STEP = 1e-5  # of a difference quotient, whose error is then about 1e-10
 
 
 def some_rows(case, most=5):
-    """A parametrised circuit, its rows of values, and each row's state."""
+    """A parametrised circuit and its rows of values."""
     num_qubits = int(case.rng.integers(1, 7))
     circuit = parametric_circuit(
         case.rng, num_qubits, int(case.rng.integers(4, 14)), special=bool(case.rng.integers(2))
@@ -28,12 +28,14 @@ def some_rows(case, most=5):
     quarters = np.pi / 2 * case.rng.integers(-4, 5, rows.shape)
     rows = np.where(case.rng.random(rows.shape) < 0.2, quarters, rows)
     case.circuit = circuit
-    return circuit, rows, [state_of(circuit, row) for row in rows]
+    return circuit, rows
 
 
-def state_of(circuit, row):
+def state_of(circuit, row, start=None):
+    """The state at one row; ``start`` is the state before, None for |0...0>."""
     # evolutions by their definition: their matrix is sparse and warns
-    return Statevector(circuit.assign_parameters(row).decompose("PauliEvolution"))
+    bound = circuit.assign_parameters(row).decompose("PauliEvolution")
+    return Statevector(bound) if start is None else start.evolve(bound)
 
 
 def binds_of(case, circuit, rows):
@@ -45,7 +47,8 @@ def binds_of(case, circuit, rows):
 
 def rows(case):
     """States and counts of rows of parameters, here and in threads."""
-    circuit, values, states = some_rows(case)
+    circuit, values = some_rows(case)
+    states = [state_of(circuit, row) for row in values]
     precision, saving, measuring = case.precision(), circuit.copy(), circuit.copy()
     q.save_statevector(saving)
     ready, is_transpiled = case.transpiled(saving)
@@ -72,12 +75,14 @@ def rows(case):
 
 def estimates(case):
     """Exact values of several observables at each row, then sampled ones with their errors."""
-    circuit, values, states = some_rows(case)
+    circuit, values = some_rows(case)
+    initial_state, start = some_start(case, circuit.num_qubits)
+    states = [state_of(circuit, row, start) for row in values]
     drawn = [some_observable(case.rng, circuit.num_qubits) for _ in range(int(case.rng.integers(1, 4)))]
     observables = [[observable] for observable, _, _ in drawn]
     want = np.array([[state.expectation_value(plain).real for state in states] for _, plain, _ in drawn])
     precision = case.precision()
-    backend = OzakiBackend(**case.options(precision=precision))
+    backend = OzakiBackend(**case.options(precision=precision, initial_state=initial_state))
     exact = EstimatorV2(backend).run([(circuit, observables, values)]).result()[0].data
     scale = 10 * max(1.0, max(sum(abs(weight) for _, weight in terms) for _, _, terms in drawn))
     checks.close(exact.evs, want, scale * checks.limit(want.size * len(circuit.data), precision), "exact estimates")
@@ -110,10 +115,12 @@ def check_term(case, row, term, shots):
 
 def gradients(case):
     """Gradients against difference quotients of the reference."""
-    circuit, values, states = some_rows(case, 1)
+    circuit, values = some_rows(case, 1)
     observable, plain, terms = some_observable(case.rng, circuit.num_qubits)
     value, gradient = expectation_gradient(circuit, observable, values[0], threads=int(case.rng.integers(1, 3)))
-    checks.close(value, states[0].expectation_value(plain).real, 1e-10, "the value beside a gradient")
+    checks.close(
+        value, state_of(circuit, values[0]).expectation_value(plain).real, 1e-10, "the value beside a gradient"
+    )
     size = 1 + sum(abs(weight) for _, weight in terms)
     for index in case.rng.permutation(values.shape[1])[:3]:
         shift = STEP * np.eye(values.shape[1])[index]

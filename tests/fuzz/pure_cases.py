@@ -20,7 +20,7 @@ SAVED_KINDS = (
 
 def some_start(case, num_qubits):
     """An initial state in one of its forms, and its vector."""
-    form = case.rng.choice(["none", "label", "index", "vector"])
+    form = case.rng.choice(["none", "none", "none", "label", "index", "vector"])
     case.note("start", str(form))
     if form == "label":
         label = some_label(case.rng, num_qubits)
@@ -236,11 +236,12 @@ def samples(case):
     num_qubits = case.width()
     circuit = random_gates(case.rng, num_qubits, int(case.rng.integers(3, 25)), case.tally)
     out, pairs = measured(case, circuit)
-    want = outcome_weights(Statevector(circuit), pairs)
-    ready, is_transpiled = case.transpiled(out)
+    initial_state, state = some_start(case, num_qubits)
+    want = outcome_weights(state.evolve(circuit), pairs)
+    ready, is_transpiled = case.transpiled(out) if initial_state is None else (out, False)
     precision, shots = case.precision(), int(case.rng.choice([1, 100, 1000, 5000]))
     error = checks.limit(len(circuit.data), precision, is_transpiled)
-    options = case.options(precision=precision)
+    options = case.options(precision=precision, initial_state=initial_state)
     data = case.run(ready, **options, shots=shots, memory=True).data(0)
     memory = [int(value, 16) for value in data["memory"]]
     counts = {int(key, 16): count for key, count in data["counts"].items()}

@@ -60,8 +60,7 @@ class Case:
     def options(self, **others):
         """Options that change no value: threads, arithmetic, a seed."""
         options = {"threads": int(self.rng.integers(1, 3)), "seed_simulator": int(self.rng.integers(1 << 31))}
-        if self.rng.random() < 0.2:
-            options["arithmetic"] = "native"
+        options["arithmetic"] = str(self.rng.choice(["auto", "native", "emulated"], p=[0.7, 0.15, 0.15]))
         return self.note("options", options | others)
 
     def transpiled(self, circuit):
