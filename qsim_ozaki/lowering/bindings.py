@@ -57,6 +57,8 @@ def parameter_rows(circuit: QuantumCircuit, binds: object) -> Values:
                 f"parameters of shape {values.shape} do not suit circuit {circuit.name!r}, which has "
                 f"{circuit.num_parameters}. Give (rows, {circuit.num_parameters}) values."
             )
+        if not len(values):
+            raise OptionError(f"circuit {circuit.name!r}: its parameters have no rows of values. Give at least one.")
         return finite_rows(values, circuit)
     columns = _columns(circuit, binds)
     missing = [parameter.name for parameter in circuit.parameters if parameter not in columns]

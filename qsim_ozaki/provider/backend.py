@@ -183,7 +183,8 @@ class OzakiBackend(BackendV2):  # type: ignore[misc]
         device = engine.device()
         for unit in units:
             check_capacity(unit.prepared, device, used["precision"])
-        _warn_unmeasured(units)
+        if used["shots"] is not None:
+            _warn_unmeasured(units)
         short = executor is None and _is_short(units, used["shots"])
         tell, rows = _progress(used["progress"] if progress is None else progress, units, short)
 
@@ -205,7 +206,7 @@ class OzakiBackend(BackendV2):  # type: ignore[misc]
         Raises:
             CapacityError: the circuit is wider than any memory; `run` raises the same error.
         """
-        prepared, plan, device = self._planned(circuit, options)
+        prepared, plan, device = self._planned("plan", circuit, options)
         chosen = plan_options(self.merged_options(options))
         return replace(plan, suggestions=suggestions(prepared.code, device, chosen, plan))
 
@@ -219,7 +220,7 @@ class OzakiBackend(BackendV2):  # type: ignore[misc]
         Raises:
             CapacityError: the circuit is wider than any memory; `run` raises the same error.
         """
-        prepared, planned, device = self._planned(circuit, options)
+        prepared, planned, device = self._planned("estimate", circuit, options)
         return Estimate(
             active_qubits=prepared.code.program.num_qubits,
             needed_bytes=prepared.needed_bytes,
@@ -236,7 +237,11 @@ class OzakiBackend(BackendV2):  # type: ignore[misc]
             del chosen["seed_simulator"]
         return dict(self._options.items()) | chosen
 
-    def _planned(self, circuit: QuantumCircuit, options: dict[str, Any]) -> tuple[Prepared, ProgramPlan, Device]:
+    def _planned(
+        self, caller: str, circuit: QuantumCircuit, options: dict[str, Any]
+    ) -> tuple[Prepared, ProgramPlan, Device]:
+        if not isinstance(circuit, QuantumCircuit):
+            raise LoweringError(f"{caller}() takes one QuantumCircuit, not {type(circuit).__name__}.")
         used = self.merged_options(options)
         engine = self.engine(used)[0]
         device = engine.device()
@@ -320,7 +325,7 @@ def _circuits(run_input: object, options: dict[str, Any]) -> list[QuantumCircuit
 
 
 def _warn_unmeasured(units: list[Unit]) -> None:
-    """Warns of circuits with classical bits that neither measure nor save: their counts have 0 in every bit."""
+    """Warns of circuits with classical bits that neither measure, store nor save: their counts have 0 in every bit."""
     names = {unit.prepared.code.program.name for unit in units if unit.prepared.is_unmeasured}
     if names:
         listed = ", ".join(map(repr, sorted(names)))

@@ -75,13 +75,13 @@ def _no(value: Any) -> dict[str, Any]:
 
 # Name, or pattern of names with `*`: how it is treated. A name on its own goes before a pattern.
 FOREIGN: dict[str, ForeignOption] = {
-    "method": ForeignOption(TAKEN, "``statevector`` and ``automatic``: this backend simulates state vectors", _method),
-    "device": ForeignOption(TAKEN, "``CPU`` is ``engine=\"cpu\"``, ``GPU`` is ``engine=\"cuda\"``", _device),
+    "method": ForeignOption(TAKEN, "``statevector`` or ``automatic``, which is the same here", _method),
+    "device": ForeignOption(TAKEN, "``CPU`` for ``engine=\"cpu\"``, or ``GPU`` for ``engine=\"cuda\"``", _device),
     "max_parallel_threads": ForeignOption(TAKEN, "``threads``", _threads),
-    "max_memory_mb": ForeignOption(TAKEN, "``max_memory_bytes``, as an integer in MiB", _memory_mb),
-    "noise_model": ForeignOption(TAKEN, "None or an ideal model: noise is not simulated", _noise_model),
-    "meas_level": ForeignOption(TAKEN, "2, classified outcomes: levels 0 and 1 are signals of a device", _meas_level),
-    "meas_return": ForeignOption(TAKEN, "``single`` and ``avg``, which mean nothing at ``meas_level=2``", _meas_return),
+    "max_memory_mb": ForeignOption(TAKEN, "an integer in MiB, for ``max_memory_bytes``", _memory_mb),
+    "noise_model": ForeignOption(TAKEN, "None or an ideal model, for noise is not simulated", _noise_model),
+    "meas_level": ForeignOption(TAKEN, "2, classified outcomes; levels 0 and 1 are signals of a device", _meas_level),
+    "meas_return": ForeignOption(TAKEN, "``single`` or ``avg``, which mean the same at ``meas_level=2``", _meas_return),
     "enable_truncation": ForeignOption(IGNORED, "idle qubits are always left out"),
     "runtime_parameter_bind_enable": ForeignOption(IGNORED, "a circuit with ``parameter_binds`` is translated once"),
     "fusion_*": ForeignOption(IGNORED, "the planner chooses what to fuse; see ``plan(circuit).explain()``"),
@@ -166,4 +166,4 @@ def _translated(name: str, value: Any, option: ForeignOption) -> dict[str, Any]:
     try:
         return option.translate(value)
     except ValueError:
-        raise OptionError(f"{name}={value!r} is not allowed: {meaning}.") from None
+        raise OptionError(f"{name}={value!r} is not allowed. Use {meaning}.") from None

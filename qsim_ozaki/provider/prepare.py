@@ -13,7 +13,7 @@ from typing import Any
 from qiskit import QuantumCircuit
 
 from qsim_ozaki.errors import CapacityError, LoweringError, OptionError
-from qsim_ozaki.ir import Device, Save, format_bytes, short_bytes, state_bytes, too_wide, walk
+from qsim_ozaki.ir import Assign, Device, Save, format_bytes, short_bytes, state_bytes, too_wide, walk
 from qsim_ozaki.lowering import SAVES, final_order, lower_from
 from qsim_ozaki.planner import plan_options
 from qsim_ozaki.runtime import Executable, Jump, Request, Segment, check_saves, flatten, saved_bytes
@@ -41,9 +41,10 @@ class Prepared:
 
     @property
     def is_unmeasured(self) -> bool:
-        """Whether the circuit has classical bits but neither writes them nor saves a result."""
-        code = self.code
-        return bool(self.layout) and not code.measures and not any(isinstance(i, Save) for i in walk(code.program.body))
+        """Whether the circuit has classical bits but never measures, stores a classical value or saves a result."""
+        if not self.layout or self.code.measures:
+            return False
+        return not any(isinstance(item, (Assign, Save)) for item in walk(self.code.program.body))
 
 
 def prepare_circuit(circuit: QuantumCircuit, options: dict[str, Any]) -> Prepared:

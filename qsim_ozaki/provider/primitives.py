@@ -28,7 +28,7 @@ from qsim_ozaki.provider.backend import OzakiBackend
 from qsim_ozaki.provider.job import OzakiJob
 from qsim_ozaki.provider.options import MAX_SHOTS, checked
 from qsim_ozaki.provider.prepare import register_sizes
-from qsim_ozaki.provider.pub_checks import check_estimator_pub, check_sampler_pub, check_values
+from qsim_ozaki.provider.pub_checks import check_estimator_pub, check_sampler_pub, check_values, checked_pubs
 from qsim_ozaki.provider.result import DrawnData
 from qsim_ozaki.runtime import check_seed, fresh_seed
 
@@ -108,7 +108,7 @@ class EstimatorV2(BaseEstimatorV2):  # type: ignore[misc]
         self, backend: OzakiBackend | None = None, *, default_precision: float = 0.0, seed: Seed = None
     ) -> None:
         self._backend = _checked_backend(backend)
-        self._default_precision = _checked_precision(default_precision)
+        self._default_precision = _checked_precision(default_precision, "default_precision")
         self._seed = _checked_seed(seed)
 
     @property
@@ -139,7 +139,7 @@ class EstimatorV2(BaseEstimatorV2):  # type: ignore[misc]
         """
         default = self._default_precision if precision is None else _checked_precision(precision)
         coerced = []
-        for pub in pubs:
+        for pub in checked_pubs(pubs):
             check_estimator_pub(pub)
             coerced.append(EstimatorPub.coerce(pub, default))
             _checked_precision(coerced[-1].precision)
@@ -190,7 +190,7 @@ class SamplerV2(BaseSamplerV2):  # type: ignore[misc]
         self, backend: OzakiBackend | None = None, *, default_shots: int | None = None, seed: Seed = None
     ) -> None:
         self._backend = _checked_backend(backend)
-        self._default_shots = checked({"shots": default_shots})["shots"]
+        self._default_shots = _checked_default_shots(default_shots)
         self._seed = _checked_seed(seed)
 
     @property
@@ -221,7 +221,7 @@ class SamplerV2(BaseSamplerV2):  # type: ignore[misc]
         """
         default = self.default_shots if shots is None else shots
         coerced = []
-        for pub in pubs:
+        for pub in checked_pubs(pubs):
             check_sampler_pub(pub)
             coerced.append(SamplerPub.coerce(pub, default))
             check_values(coerced[-1])
@@ -305,14 +305,22 @@ def _checked_backend(backend: OzakiBackend | None) -> OzakiBackend:
     return OzakiBackend() if backend is None else backend
 
 
-def _checked_precision(precision: float) -> float:
-    if not isinstance(precision, Real) or isinstance(precision, bool) or not 0 <= precision < math.inf:
+def _checked_default_shots(shots: Any) -> int | None:
+    try:
+        chosen: int | None = checked({"shots": shots})["shots"]
+    except OptionError:
         raise OptionError(
-            f"precision={precision!r} is not allowed. Use 0 for exact values, or a standard error above it."
-        )
+            f"default_shots={shots!r} is not allowed. Use an integer from 1 to 2**53, or None for the backend's shots."
+        ) from None
+    return chosen
+
+
+def _checked_precision(precision: float, name: str = "precision") -> float:
+    if not isinstance(precision, Real) or isinstance(precision, bool) or not 0 <= precision < math.inf:
+        raise OptionError(f"{name}={precision!r} is not allowed. Use 0 for exact values, or a standard error above it.")
     if 0 < precision < MAX_SHOTS**-0.5:
         raise OptionError(
-            f"precision={precision!r} needs more than 2**53 shots. Use 0 for exact values, or at least "
+            f"{name}={precision!r} needs more than 2**53 shots. Use 0 for exact values, or at least "
             f"{1.01 * MAX_SHOTS**-0.5:.2e}."
         )
     return precision

@@ -6,7 +6,7 @@ change a pub.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sized
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,20 @@ from qiskit.primitives.containers.sampler_pub import SamplerPub
 from qsim_ozaki.errors import OptionError
 from qsim_ozaki.estimation import check_factors
 from qsim_ozaki.lowering import finite_rows
+
+
+def checked_pubs(pubs: Any) -> Iterable[Any]:
+    """Yields ``pubs`` one by one, if they can be pubs; Qiskit checks their parts.
+
+    Raises:
+        OptionError: ``pubs`` is no list of pubs; the message has the type of the wrong value.
+    """
+    if not isinstance(pubs, Iterable):
+        raise OptionError(f"run() takes a list of pubs, not {type(pubs).__name__}. Pass [circuit] or [(circuit, ...)].")
+    for number, pub in enumerate(pubs):
+        if not isinstance(pub, (Sized, EstimatorPub, SamplerPub)):
+            raise OptionError(f"pub {number} is of type {type(pub).__name__}. Give a circuit or a tuple.")
+        yield pub
 
 
 def check_estimator_pub(pub: Any) -> None:

@@ -9,7 +9,7 @@ from qiskit_aer import AerSimulator
 from qiskit_aer.noise import NoiseModel, depolarizing_error
 
 from qsim_ozaki import OzakiBackend
-from qsim_ozaki.errors import OptionError
+from qsim_ozaki.errors import LoweringError, OptionError
 from qsim_ozaki.provider import foreign_options
 from qsim_ozaki.provider.foreign_options import FOREIGN, IGNORED, REFUSED
 
@@ -94,9 +94,9 @@ def test_a_taken_option_runs_and_changes_no_count(circuit, values):
     ],
 )
 def test_a_value_that_means_nothing_is_refused_by_the_options_name(circuit, name, value):
-    with pytest.raises(OptionError, match=rf"^{name}=.* is not allowed: "):
+    with pytest.raises(OptionError, match=rf"^{name}=.* is not allowed\. Use "):
         OzakiBackend(**{name: value})
-    with pytest.raises(OptionError, match=rf"^{name}=.* is not allowed: "):
+    with pytest.raises(OptionError, match=rf"^{name}=.* is not allowed\. Use "):
         OzakiBackend().run(circuit, **{name: value})
 
 
@@ -150,6 +150,13 @@ def test_circuits_by_name(circuit):
 def test_what_is_no_circuit_is_refused_in_our_words(name, value):
     with pytest.raises(Exception, match=r"^run\(\) takes QuantumCircuits, not \w+\. Pass a circuit or a list of them"):
         OzakiBackend().run(**{name: value})
+
+
+@pytest.mark.parametrize("name", ["plan", "estimate"])
+@pytest.mark.parametrize("value", [None, [QuantumCircuit(1)], "circuit"])
+def test_a_plan_and_an_estimate_are_of_one_circuit(name, value):
+    with pytest.raises(LoweringError, match=rf"^{name}\(\) takes one QuantumCircuit, not {type(value).__name__}\."):
+        getattr(OzakiBackend(), name)(value)
 
 
 def test_no_argument_at_all_is_refused_in_our_words():

@@ -44,6 +44,30 @@ def test_a_seed_is_refused_by_its_own_name(primitive, seed):
         primitive(seed=seed)
 
 
+@pytest.mark.parametrize("shots", [0, -1, 1.5, True, "7", (1 << 53) + 1])
+def test_default_shots_are_refused_by_their_own_name(shots):
+    with pytest.raises(
+        OptionError, match=rf"^default_shots={shots!r} is not allowed\. .* or None for the backend's shots"
+    ):
+        SamplerV2(default_shots=shots)
+
+
+@pytest.mark.parametrize("precision", [-0.1, np.nan, np.inf, True, "0.1", None, 1e-9])
+def test_a_default_precision_is_refused_by_its_own_name(precision):
+    with pytest.raises(OptionError, match=rf"^default_precision={precision!r} "):
+        EstimatorV2(default_precision=precision)
+
+
+@pytest.mark.parametrize("primitive", [SamplerV2, EstimatorV2])
+@pytest.mark.parametrize("pubs", [None, 3, QuantumCircuit(1)])
+def test_pubs_are_a_list(primitive, pubs):
+    with pytest.raises(OptionError, match=rf"^run\(\) takes a list of pubs, not {type(pubs).__name__}\."):
+        primitive().run(pubs)
+    if not isinstance(pubs, QuantumCircuit):
+        with pytest.raises(OptionError, match=rf"^pub 1 is of type {type(pubs).__name__}\."):
+            primitive().run(pub for pub in [(bell(), "ZZ")[: 1 + (primitive is EstimatorV2)], pubs])
+
+
 @pytest.mark.parametrize("shape", [(0,), (2, 0), (0, 3)])
 @pytest.mark.parametrize("dynamic", [False, True])
 def test_no_rows_give_an_empty_shape(shape, dynamic):

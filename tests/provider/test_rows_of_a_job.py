@@ -122,6 +122,7 @@ def test_what_does_not_suit_a_circuit_is_refused():
         ({angle: [0.1], "gamma": 1}, "'mine' has no parameter 'gamma'. It has: alpha, beta"),
         ({angle: [1, 2], "beta": [1, 2, 3]}, "parameters have 2, 3 values"),
         ({angle: [], "beta": 1}, "has no values"),
+        (np.empty((0, 2)), "no rows of values"),
         ({angle: ["x"], "beta": 1}, "are not real numbers"),
         ([{}, {}], "2 entries for 1 circuits"),
         (np.zeros((4, 3)), r"shape \(4, 3\) do not suit"),

@@ -4,10 +4,11 @@ import json
 
 import numpy as np
 import pytest
-from qiskit import ClassicalRegister, QuantumCircuit, QuantumRegister
+from qiskit import ClassicalRegister, QuantumCircuit, QuantumRegister, transpile
 from qiskit.circuit import Clbit, Parameter
+from qiskit.circuit.classical import expr
 
-from qsim_ozaki import OzakiBackend
+from qsim_ozaki import EstimatorV2, OzakiBackend, SamplerV2
 from qsim_ozaki.cli import main
 
 NOTE = "nothing is measured in"
@@ -44,8 +45,7 @@ def test_counts_memory_and_state(make, key, gates):
     assert result.get_memory() == [key] * shots
     assert np.asarray(result.data(0)["statevector"]).size == 1 << circuit.num_qubits
     if not gates:
-        with pytest.warns(UserWarning, match=NOTE):
-            assert backend.run(circuit, shots=None).result().get_counts() == {key: 1.0}
+        assert backend.run(circuit, shots=None).result().get_counts() == {key: 1.0}  # no samples, no warning
 
 
 def test_rows_and_lists_warn_once():
@@ -81,9 +81,93 @@ def storing():
     return circuit
 
 
-@pytest.mark.parametrize(("make", "counts"), [(measured, {"0": 4}), (saving, {"0": 4}), (storing, {"1": 4})])
-def test_circuits_that_measure_store_or_save_do_not_warn(make, counts):
-    assert OzakiBackend().run(make(), shots=4).result().get_counts() == counts
+def computing():
+    circuit = QuantumCircuit(1, 1)
+    flag = circuit.add_var("flag", expr.lift(False))
+    circuit.store(flag, expr.bit_not(flag))
+    with circuit.if_test(flag):
+        circuit.x(0)
+    return circuit
+
+
+def measuring_in_a_branch():
+    circuit = QuantumCircuit(1, 1)
+    with circuit.if_test((0, True)):
+        circuit.measure(0, 0)
+    return circuit
+
+
+def saving_in_a_branch():
+    circuit = QuantumCircuit(1, 1)
+    with circuit.if_test((0, False)):
+        circuit.save_statevector()
+    return circuit
+
+
+def measuring_in_a_gate():
+    inner = QuantumCircuit(1, 1)
+    inner.x(0)
+    inner.measure(0, 0)
+    circuit = QuantumCircuit(1, 1)
+    circuit.append(inner.to_instruction(), [0], [0])
+    return circuit
+
+
+WRITING = [
+    (measured, "0"),
+    (saving, "0"),
+    (storing, "1"),
+    (computing, "0"),
+    (measuring_in_a_branch, "0"),
+    (saving_in_a_branch, "0"),
+    (measuring_in_a_gate, "1"),
+]
+
+
+@pytest.mark.parametrize(("make", "key"), WRITING)
+@pytest.mark.parametrize("level", [None, 1])
+def test_circuits_that_measure_store_or_save_do_not_warn(make, key, level):
+    backend = OzakiBackend()
+    circuit = make() if level is None else transpile(make(), backend, optimization_level=level)
+    assert backend.run(circuit, shots=4).result().get_counts() == {key: 4}
+
+
+def branching():
+    circuit = QuantumCircuit(1, 1)
+    with circuit.if_test((0, True)):
+        circuit.x(0)
+    with circuit.switch(circuit.clbits[0]) as case, case(1):
+        circuit.y(0)
+    return circuit
+
+
+def looping():
+    circuit = QuantumCircuit(1, 1)
+    with circuit.for_loop(range(3)):
+        circuit.x(0)
+    with circuit.while_loop((0, True)):
+        circuit.y(0)
+    return circuit
+
+
+@pytest.mark.parametrize("make", [branching, looping])
+@pytest.mark.parametrize("level", [None, 1])
+def test_control_flow_alone_writes_nothing(make, level):
+    backend = OzakiBackend()
+    circuit = make() if level is None else transpile(make(), backend, optimization_level=level)
+    with pytest.warns(UserWarning, match=NOTE):
+        result = backend.run(circuit, shots=4).result()
+    assert result.get_counts() == {"0": 4}
+
+
+def test_plans_and_primitives_do_not_warn():
+    circuit = QuantumCircuit(1, 1)
+    circuit.x(0)
+    backend = OzakiBackend()
+    assert backend.estimate(circuit).fits
+    assert backend.plan(circuit).explain()
+    assert EstimatorV2(backend).run([(circuit, "Z")]).result()[0].data.evs == -1
+    assert SamplerV2(backend).run([circuit], shots=3).result()[0].data.c.get_counts() == {"0": 3}
 
 
 @pytest.mark.parametrize("shots", [5, None])
