@@ -47,8 +47,8 @@ def parameter_rows(circuit: QuantumCircuit, binds: object) -> Values:
     """Converts the bindings of one circuit to an array ``(rows, parameters)``.
 
     Raises:
-        OptionError: a parameter is missing, unknown or bound twice, the numbers of values differ, or a value is not a
-            finite real number; the message has the names and numbers.
+        OptionError: a parameter is missing, unknown or bound twice, the numbers of values differ, there are no rows, or
+            a value is not a finite real number; the message has the names and numbers.
     """
     if not isinstance(binds, Mapping):
         values = np.atleast_2d(_real_values(binds, f"the parameters of circuit {circuit.name!r}"))

@@ -42,3 +42,36 @@ def test_counts_and_samples():
     assert set(counts) == {"000", "111"}
     assert sum(counts.values()) == 1000
     assert abs(counts["000"] - 500) < 100
+
+
+def test_probabilities_variances_and_an_energy():
+    device = qml.device("qiskit.remote", wires=2, backend=OzakiBackend(seed_simulator=7))
+    energy = qml.Hamiltonian([1.0, 2.0], [qml.PauliZ(0) @ qml.PauliZ(1), qml.PauliX(0) @ qml.PauliX(1)])
+
+    @qml.qnode(device, shots=SHOTS)
+    def circuit(x):
+        qml.RY(x, wires=0)
+        qml.CNOT(wires=[0, 1])
+        return qml.probs(wires=[0, 1]), qml.var(qml.PauliZ(0)), qml.expval(energy)
+
+    probabilities, variance, value = circuit(0.8)
+    spread = 5 / np.sqrt(SHOTS)
+    np.testing.assert_allclose(probabilities, [np.cos(0.4) ** 2, 0, 0, np.sin(0.4) ** 2], atol=spread / 2)
+    assert probabilities[1] == probabilities[2] == 0
+    assert variance == pytest.approx(np.sin(0.8) ** 2, abs=2 * spread)
+    assert value == pytest.approx(1 + 2 * np.sin(0.8), abs=2 * spread)
+
+
+def test_gradient_descent_reaches_a_minimum():
+    device = qml.device("qiskit.remote", wires=1, backend=OzakiBackend(seed_simulator=7))
+
+    @qml.qnode(device, diff_method="parameter-shift", shots=SHOTS)
+    def cost(x):
+        qml.RX(x, wires=0)
+        return qml.expval(qml.PauliZ(0))
+
+    optimizer = qml.GradientDescentOptimizer(0.9)
+    x = qml.numpy.array(1.5, requires_grad=True)
+    for _ in range(8):
+        x = optimizer.step(cost, x)
+    assert cost(x) == pytest.approx(-1, abs=1e-2)
