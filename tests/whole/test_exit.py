@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import textwrap
 
 import pytest
 
@@ -18,6 +19,8 @@ kept = {"backend": backend, "job": backend.run(circuit), "plan": backend.plan(ci
 kept["result"] = kept["job"].result()
 ctypes.pythonapi.Py_IncRef(ctypes.py_object(kept[%r]))  # as a test runner that never lets go
 """
+
+TEST = f"def test_holding():\n{textwrap.indent(HELD % 'backend', '    ')}"
 
 MACHINE = """
 from hypothesis import settings
@@ -55,9 +58,21 @@ def test_developers_are_told_of_leaks():
     assert "nanobind: leaked" in done.stderr
 
 
-def test_a_state_machine_that_holds_a_backend(tmp_path):
-    (tmp_path / "test_machine.py").write_text(MACHINE)
-    command = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", "test_machine.py"]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+def run_in_pytest(folder, program, debug):
+    """Output of a test runner on ``program``, up to the end of its interpreter."""
+    (folder / "test_program.py").write_text(program)
+    environment = {name: value for name, value in os.environ.items() if name != "QSIM_OZAKI_DEBUG"}
+    environment |= {"QSIM_OZAKI_DEBUG": "1"} if debug else {}
+    command = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", "test_program.py"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=folder, env=environment)
     assert done.returncode == 0, done.stdout
-    assert "leaked" not in done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("debug", [False, True])
+def test_a_test_that_holds_a_backend(tmp_path, debug):
+    assert ("nanobind: leaked" in run_in_pytest(tmp_path, TEST, debug)) == debug
+
+
+def test_a_state_machine_that_holds_a_backend(tmp_path):
+    assert "leaked" not in run_in_pytest(tmp_path, MACHINE, debug=False)
