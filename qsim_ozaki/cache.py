@@ -105,16 +105,34 @@ class DeviceRecords:
                 measured again.
             measure: measures the device and returns its record.
         """
-        if name not in self._records:
-            from platformdirs import user_cache_path
+        record = self.stored(name, fields)
+        return self.store(name, measure()) if record is None else record
 
-            path = user_cache_path("qsim-ozaki") / self.file_name
-            try:
-                stored: dict[str, dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
-            except (OSError, ValueError):
-                stored = {}
-            if set(stored.get(name, ())) != fields:
-                stored[name] = measure()
-                write_atomically(path, json.dumps(stored, indent=1).encode())
-            self._records[name] = stored[name]
-        return self._records[name]
+    def stored(self, name: str, fields: Set[str]) -> dict[str, Any] | None:
+        """Returns the record of the device called ``name`` if this process or the file has it with these ``fields``."""
+        record = self._records.get(name)
+        if record is None:
+            record = self._file_records().get(name)
+            if record is None or set(record) != fields:
+                return None
+            self._records[name] = record
+        return record
+
+    def store(self, name: str, record: dict[str, Any]) -> dict[str, Any]:
+        """Stores ``record`` in this process and in the file; returns it."""
+        self._records[name] = record
+        records = self._file_records() | {name: record}
+        write_atomically(self._path(), json.dumps(records, indent=1).encode())
+        return record
+
+    def _path(self) -> Path:
+        from platformdirs import user_cache_path
+
+        return Path(user_cache_path("qsim-ozaki")) / self.file_name
+
+    def _file_records(self) -> dict[str, dict[str, Any]]:
+        try:
+            records: dict[str, dict[str, Any]] = json.loads(self._path().read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return {}
+        return records

@@ -171,17 +171,24 @@ def batch(
 
 
 @app.command()
-def doctor(as_json: AsJson = False) -> None:
+def doctor(
+    as_json: AsJson = False,
+    calibrate: Annotated[
+        bool, typer.Option("--calibrate", help="Measure the hardware first, for better plans.")
+    ] = False,
+) -> None:
     """Shows what there is to run on, checks every engine and path, and says what to do where something is missing.
 
     Exit code 2 if a check fails.
     """
     from dataclasses import asdict
+    from itertools import chain
 
-    from qsim_ozaki.cli.doctor import FAILED, examine
+    from qsim_ozaki.cli import doctor as checks
 
+    checked = chain(checks.calibrate() if calibrate else (), checks.examine())
     if as_json:
-        findings = list(examine())
+        findings = list(checked)
         _print_json({"findings": [asdict(finding) for finding in findings]})
     else:
         from rich.console import Console
@@ -190,7 +197,7 @@ def doctor(as_json: AsJson = False) -> None:
 
         table = Table("what", "state", "found", "what to do", box=None, pad_edge=False)
         findings = []
-        for finding in examine():
+        for finding in checked:
             findings.append(finding)
             color = {"ok": "green", "absent": "yellow"}.get(finding.state, "red")
             table.add_row(finding.what, f"[{color}]{finding.state}[/]", escape(finding.detail), escape(finding.remedy))
@@ -198,7 +205,7 @@ def doctor(as_json: AsJson = False) -> None:
         if not console.is_terminal:
             console.width = 160  # wide enough that no text is cut off in a file or a pipe
         console.print(table)
-    if any(finding.state == FAILED for finding in findings):
+    if any(finding.state == checks.FAILED for finding in findings):
         raise typer.Exit(2)
 
 

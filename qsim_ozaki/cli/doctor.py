@@ -1,7 +1,6 @@
 """Examines the installation: versions, processor, GPU, and a check of every engine.
 
-In: nothing. Out: `Finding`s, each with a remedy for a failure. It may not change any file but the calibration file,
-which a first run writes anyway.
+In: nothing. Out: `Finding`s, each with a remedy for a failure. It may not change any file but those of calibrations.
 """
 
 from __future__ import annotations
@@ -23,11 +22,11 @@ from qiskit.circuit import ParameterVector
 from qiskit.quantum_info import SparsePauliOp, Statevector
 
 import qsim_ozaki._native as _native
-from qsim_ozaki.engines import ENGINES, available_threads
+from qsim_ozaki.engines import ENGINES, available_threads, select
 from qsim_ozaki.engines.cpu import available_memory_bytes, processor
 from qsim_ozaki.errors import QsimError
 from qsim_ozaki.estimation import expectation_gradient
-from qsim_ozaki.ir import format_bytes
+from qsim_ozaki.ir import MEASURED_HERE, format_bytes
 from qsim_ozaki.provider import OzakiBackend
 
 OK, ABSENT, FAILED = "ok", "absent", "failed"
@@ -73,6 +72,20 @@ def examine() -> Iterator[Finding]:
         yield from _engine(engine)
 
 
+def calibrate() -> Iterator[Finding]:
+    """Measures the hardware of every engine that runs here, for this and later processes."""
+    for name in ENGINES:
+        try:
+            engine = select(name)
+        except QsimError as error:
+            yield Finding(f"calibration of {name}", ABSENT, str(error))
+            continue
+        start = time.perf_counter()
+        engine.calibrate()
+        seconds = time.perf_counter() - start
+        yield Finding(f"calibration of {name}", OK, f"{engine.device_name}, measured in {seconds:.1f} s")
+
+
 def _package(package: str, use: str, remedy: str) -> Finding:
     try:
         return Finding(package, OK, version(package))
@@ -108,10 +121,12 @@ def _gpu() -> Iterator[Finding]:
 def _engine(engine: str) -> Iterator[Finding]:
     """Checks every path of one engine on a small circuit against Qiskit's Statevector."""
     try:
-        OzakiBackend(engine=engine).estimate(QuantumCircuit(1))
+        source = select(engine).device().source
     except QsimError as error:
         yield Finding(f"engine {engine}", ABSENT, str(error))
         return
+    remedy = "" if source == MEASURED_HERE else "For better plans: qsim-ozaki doctor --calibrate"
+    yield Finding(f"{engine}: rates", OK, source, remedy)
     checks: dict[str, Callable[[str], float]] = {
         "tiles": lambda precision: _difference(_mixed(), engine, precision),
         "dense block": lambda precision: _difference(_dense(), engine, precision),

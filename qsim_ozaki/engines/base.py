@@ -82,7 +82,10 @@ class Engine(Protocol):
         """The vendor's name of the hardware."""
 
     def device(self) -> Device:
-        """Returns the calibrated record that planning reads; it is measured once, then cached in a file."""
+        """Returns the record that planning reads: measured once and kept in a file, or shipped with the package."""
+
+    def calibrate(self) -> None:
+        """Measures the hardware anew, for this and later processes."""
 
     def allocate(self, num_qubits: int, precision: str) -> State:
         """Returns a new state |0...0>.

@@ -4,6 +4,7 @@ This subpackage may not use Qiskit, own a state or choose anything: its classes 
 """
 
 from qsim_ozaki.ir.device import (
+    MEASURED_HERE,
     PAGE_BYTES,
     Abilities,
     DenseTime,
@@ -94,6 +95,7 @@ __all__ = [
     "HADAMARD_MATRIX",
     "KIND_NUMBERS",
     "KIND_OF_NUMBER",
+    "MEASURED_HERE",
     "MINUS",
     "ORDERLESS",
     "PAGE_BYTES",

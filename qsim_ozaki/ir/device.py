@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 PAGE_BYTES = 1 << 21  # an operating system hands out the memory of a large state in pages of this size
+MEASURED_HERE = "measured here"  # source of the rates of a `Device` that an engine measured on this machine
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +102,7 @@ class Device:
             and number of moduli, and at least two numbers of moduli other than 0; empty: the cost model times dense
             blocks by ``rates``.
         abilities: abilities of the engine's passes.
+        source: where the rates come from, for people.
     """
 
     name: str
@@ -117,6 +119,7 @@ class Device:
     dense_overlap: float = 0.0
     dense_times: tuple[DenseTime, ...] = ()
     abilities: Abilities = Abilities()
+    source: str = MEASURED_HERE
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Device:

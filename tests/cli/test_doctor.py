@@ -40,6 +40,18 @@ def test_t57_the_doctor_checks_every_path_and_says_what_is_missing(capsys):
     assert "failed" not in out
 
 
+def test_the_doctor_measures_on_request(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("platformdirs.user_cache_path", lambda name: tmp_path / name)
+    run(["doctor", "--calibrate", "--json"], 0)
+    findings = json.loads(capsys.readouterr().out)["findings"]
+    assert re.fullmatch(r".*, measured in \d+\.\d s", findings[0]["detail"])
+    (file,) = tmp_path.rglob("devices.json")
+    (record,) = json.loads(file.read_text()).values()
+    assert record["bandwidth_bytes_per_s"] > 0
+    by_name = {finding["what"]: finding for finding in findings}
+    assert by_name["cpu: rates"]["detail"] == "measured here"
+
+
 def test_a_wrong_path_is_found(monkeypatch, capsys):
     monkeypatch.setattr(qsim_ozaki.cli.doctor, "_dense", lambda: QuantumCircuit(1, global_phase=object))
     monkeypatch.setattr(qsim_ozaki.cli.doctor, "_stacked_difference", lambda: 0.5)

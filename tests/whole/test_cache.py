@@ -105,6 +105,19 @@ def test_a_device_is_measured_once_and_again_by_another_version(tmp_path, monkey
     assert DeviceRecords("devices.json").record("cpu", {"speed"}, measure) == {"speed": 10.0}
 
 
+def test_a_stored_record_takes_the_place_of_another_and_leaves_others(tmp_path, monkeypatch):
+    monkeypatch.setattr("platformdirs.user_cache_path", lambda name: tmp_path / name)
+    records = DeviceRecords("devices.json")
+    assert records.stored("cpu", {"speed"}) is None
+    records.store("gpu", {"speed": 1.0})
+    records.store("cpu", {"speed": 2.0})
+    records.store("cpu", {"speed": 3.0})
+    for store in (records, DeviceRecords("devices.json")):
+        assert store.stored("cpu", {"speed"}) == {"speed": 3.0}
+        assert store.stored("gpu", {"speed"}) == {"speed": 1.0}
+    assert DeviceRecords("devices.json").stored("cpu", {"pace"}) is None  # of another version
+
+
 def test_a_device_is_measured_once_where_no_file_can_be_written(tmp_path, monkeypatch):
     (tmp_path / "file").write_bytes(b"")
     monkeypatch.setattr("platformdirs.user_cache_path", lambda name: tmp_path / "file" / name)

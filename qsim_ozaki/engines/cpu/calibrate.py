@@ -39,8 +39,22 @@ RECORDS = DeviceRecords("devices.json")
 @cache
 def _measured(threads: int) -> dict[str, float]:
     """Returns the rates of this machine, from the cache file or measured now."""
-    name = f"{processor()} {_native.isa()} {threads} threads {version('qsim-ozaki')}"
-    return RECORDS.record(name, RATES.keys(), lambda: {key: rate(threads) for key, rate in RATES.items()})
+    return RECORDS.record(_record_name(threads), RATES.keys(), lambda: _measure(threads))
+
+
+def _record_name(threads: int) -> str:
+    return f"{processor()} {_native.isa()} {threads} threads {version('qsim-ozaki')}"
+
+
+def _measure(threads: int) -> dict[str, float]:
+    return {key: rate(threads) for key, rate in RATES.items()}
+
+
+def calibrate(threads: int) -> None:
+    """Measures this machine, about a second, and stores the record for this and later processes."""
+    RECORDS.store(_record_name(threads), _measure(threads))
+    _measured.cache_clear()
+    _device_rates.cache_clear()
 
 
 def cpu_device(threads: int, memory_bytes: int) -> Device:

@@ -74,6 +74,10 @@ class CpuEngine:
         free = self._recent_memory_bytes()
         return calibrate.cpu_device(self.threads, min(free, self.max_memory_bytes or free))
 
+    def calibrate(self) -> None:
+        """Measures this machine anew, about a second, for this and later processes."""
+        calibrate.calibrate(self.threads)
+
     def _recent_memory_bytes(self) -> int:
         """Returns `available_memory_bytes`, up to `MEMORY_READING_SECONDS` old.
 

@@ -1,7 +1,7 @@
-"""Measures a GPU once, in a few seconds, and stores the record in a file.
+"""The record of a GPU: rates that ship with the package, or that a measurement on request has stored in a file.
 
-In: a CUDA engine, as a `StepRunner`. Out: a `Device`. It may not plan. The record is stored under the names of the GPU
-and the driver and the hash of the kernel sources.
+In: a CUDA engine, as a `StepRunner`. Out: a `Device`. It may not plan. A measurement is stored under the names of the
+GPU and the driver and the hash of the kernel sources.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from qsim_ozaki.cache import DeviceRecords
+from qsim_ozaki.engines.cuda.cards import Properties, shipped_rates
 from qsim_ozaki.engines.cuda.codegen.compiler import Compiler
 from qsim_ozaki.engines.cuda.device import nvrtc
 from qsim_ozaki.engines.cuda.device.kernels import INSTANCES
@@ -26,6 +27,7 @@ from qsim_ozaki.engines.cuda.ozaki.tables import ROW_BITS
 from qsim_ozaki.engines.cuda.tuning import BLOCK_OVERLAP, OVERLAP, REPEAT_QUBITS, SUSTAINED
 from qsim_ozaki.engines.probes import NOTHING, fill, fourier, mixing_layers, rotations
 from qsim_ozaki.ir import (
+    MEASURED_HERE,
     Abilities,
     DenseBlock,
     DenseTime,
@@ -56,12 +58,15 @@ PASS_RATES = {  # names in the file of the rates of each precision
     "single": ("single_flops_per_s", "single_gate_updates_per_s", "single_dense_flops_per_s"),
 }
 MEMORY_RATES = ("bandwidth_bytes_per_s", "cache_bandwidth_bytes_per_s", "fill_bytes_per_s")
-FIELDS = {  # names in the file; a file with other names is of another version, and the GPU is measured again
+FIELDS = {  # names in the file; a file with other names is of another version, and is not read
     *PASS_RATES["double"],
     *PASS_RATES["single"],
     *MEMORY_RATES,
     *("int8_ops_per_s", "launch_seconds", "min_gate_seconds", "dense_times"),
 }
+
+
+_shipped: dict[str, tuple[dict[str, Any], str]] = {}  # by the name of the record, where no measurement is stored
 
 
 class StepRunner(Protocol):
@@ -86,8 +91,8 @@ class StepRunner(Protocol):
 
 
 def cuda_device(engine: StepRunner) -> Device:
-    """Returns the record of the engine's GPU: rates from the cache file or measured now, and the free memory now."""
-    measured = _rates(engine)
+    """Returns the record of the engine's GPU with the free memory now."""
+    measured, source = _rates(engine.launcher)
     return Device(
         name=engine.launcher.device_name,
         memory_bytes=engine.launcher.free_bytes(),
@@ -108,14 +113,45 @@ def cuda_device(engine: StepRunner) -> Device:
         launch_seconds=measured["launch_seconds"],
         min_gate_seconds=measured["min_gate_seconds"],
         dense_times=tuple(DenseTime(*row) for row in measured["dense_times"]),
+        source=source,
     )
 
 
-def _rates(engine: StepRunner) -> dict[str, Any]:
-    """Returns the measured fields of the record: known in this process, read from the file, or measured now."""
-    driver = engine.launcher.cupy.cuda.runtime.driverGetVersion()
-    name = f"{engine.launcher.device_name} driver {driver} {nvrtc.sources_hash()[:16]}"
-    return RECORDS.record(name, FIELDS, lambda: measure(engine))
+def _rates(launcher: Launcher) -> tuple[dict[str, Any], str]:
+    """Returns the rates of the GPU, and where they come from; a measurement takes the place of shipped rates."""
+    name = _record_name(launcher)
+    if name not in _shipped:
+        stored = RECORDS.stored(name, FIELDS)
+        if stored is not None:
+            return stored, MEASURED_HERE
+        _shipped[name] = shipped_rates(_properties(launcher))
+    return _shipped[name]
+
+
+def _record_name(launcher: Launcher) -> str:
+    driver = launcher.cupy.cuda.runtime.driverGetVersion()
+    return f"{launcher.device_name} driver {driver} {nvrtc.sources_hash()[:16]}"
+
+
+def _properties(launcher: Launcher) -> Properties:
+    """Returns what the driver says of the GPU."""
+    device = launcher.cupy.cuda.Device(launcher.device_id)
+    attributes: dict[str, int] = device.attributes  # clocks in kHz, widths in bits
+    transfers_per_s = 2e3 * attributes.get("MemoryClockRate", 0)  # two a clock
+    return Properties(
+        name=launcher.device_name,
+        architecture=int(device.compute_capability),
+        processors=launcher.num_processors,
+        clock_hz=1e3 * attributes.get("ClockRate", 0),
+        bandwidth_bytes_per_s=transfers_per_s * attributes.get("GlobalMemoryBusWidth", 0) / 8,
+    )
+
+
+def calibrate(engine: StepRunner) -> None:
+    """Measures the engine's GPU, about 25 seconds, and stores the record for this and later processes."""
+    name = _record_name(engine.launcher)
+    RECORDS.store(name, measure(engine))
+    _shipped.pop(name, None)
 
 
 def measure(engine: StepRunner) -> dict[str, Any]:

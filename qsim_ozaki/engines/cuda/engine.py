@@ -85,8 +85,12 @@ class CudaEngine:
         return self.launcher.device_name
 
     def device(self) -> Device:
-        """Returns the calibrated record of this GPU."""
+        """Returns the record of this GPU: measured rates if `calibrate` has run on this machine, else shipped ones."""
         return calibrate.cuda_device(self)
+
+    def calibrate(self) -> None:
+        """Measures this GPU anew, about 25 seconds, for this and later processes."""
+        calibrate.calibrate(self)
 
     def _empty(self, num_qubits: int, precision: str) -> CudaState:
         """Returns a state whose amplitudes are not written yet; if it does not fit, compiled steps are freed first."""

@@ -10,7 +10,7 @@ from support.devices import H200
 
 from qsim_ozaki.cache import DeviceRecords
 from qsim_ozaki.engines.cuda import calibrate
-from qsim_ozaki.ir import DenseBlock, MemoryRates, Path, Prepare, Rates
+from qsim_ozaki.ir import MEASURED_HERE, DenseBlock, MemoryRates, Path, Prepare, Rates
 from qsim_ozaki.planner.cost import predict_prepare, predict_tile
 from qsim_ozaki.planner.cost_dense import predict_matrix
 from qsim_ozaki.planner.footprint import Extent
@@ -52,10 +52,11 @@ class Gpu:
     device_name, architecture, num_processors = "modelled", 90, 4  # of the launcher, which it is itself
 
     def __init__(self):
-        self.now, self.measured, self.launcher = 0.0, 0, self
+        self.now, self.measured, self.launcher, self.device_id = 0.0, 0, self, 0
         self.compiler = SimpleNamespace(finish=lambda: None)
         cuda = SimpleNamespace(
             Event=lambda: Event(self),
+            Device=lambda number: SimpleNamespace(compute_capability="90", attributes={}),
             get_elapsed_time=lambda start, end: 1e3 * (end.at - start.at),
             runtime=SimpleNamespace(driverGetVersion=lambda: 13000),
         )
@@ -99,12 +100,14 @@ def gpu(monkeypatch):
     monkeypatch.setattr(calibrate, "SUSTAINED", {"double": 1.0, "single": 1.0})  # the model has no power
     monkeypatch.setattr(calibrate.nvrtc, "cache_all", lambda wanted, architecture: list(wanted))
     monkeypatch.setattr(calibrate, "RECORDS", DeviceRecords("cuda-devices.json"))
+    monkeypatch.setattr(calibrate, "_shipped", {})
     return Gpu()
 
 
 def test_the_model_is_found_again(gpu, monkeypatch, tmp_path):
     monkeypatch.setattr("platformdirs.user_cache_path", lambda name: tmp_path / name)
     assert set(calibrate.measure(gpu)) == calibrate.FIELDS
+    calibrate.calibrate(gpu)
     device = calibrate.cuda_device(gpu)
     for name in ("bandwidth_bytes_per_s", "fill_bytes_per_s"):
         assert getattr(device.memory, name) == pytest.approx(getattr(TRUTH.memory, name), rel=0.05), name
@@ -124,13 +127,20 @@ def test_the_model_is_found_again(gpu, monkeypatch, tmp_path):
     assert rows == [(k, moduli, n) for k in (8, 9, 10, 11) for moduli in (0, 9, 16) for n in (11, 13, 15, 17)]
 
 
-def test_a_card_is_measured_once_and_again_by_another_version(gpu, monkeypatch, tmp_path):
+def test_a_measurement_takes_the_place_of_shipped_rates_but_not_one_of_another_version(gpu, monkeypatch, tmp_path):
     monkeypatch.setattr("platformdirs.user_cache_path", lambda name: tmp_path / name)
-    first = calibrate.cuda_device(gpu)
+    shipped = calibrate.cuda_device(gpu)
+    assert shipped.source.startswith("derived from")
+    assert gpu.measured == 0
+    assert not list(tmp_path.rglob("cuda-devices.json"))
+    calibrate.calibrate(gpu)
     count = gpu.measured
-    monkeypatch.setattr(calibrate, "RECORDS", DeviceRecords("cuda-devices.json"))
-    assert calibrate.cuda_device(gpu) == first
-    assert calibrate.cuda_device(gpu) == first
+    first = calibrate.cuda_device(gpu)
+    assert first.source == MEASURED_HERE
+    assert first.memory != shipped.memory
+    for _ in range(2):
+        monkeypatch.setattr(calibrate, "RECORDS", DeviceRecords("cuda-devices.json"))
+        assert calibrate.cuda_device(gpu) == first
     assert gpu.measured == count
     (file,) = tmp_path.rglob("cuda-devices.json")
     record = json.loads(file.read_text())
@@ -138,6 +148,5 @@ def test_a_card_is_measured_once_and_again_by_another_version(gpu, monkeypatch, 
     record[name]["mixes_per_s"] = record[name].pop("double_gate_updates_per_s")  # as an older version called it
     file.write_text(json.dumps(record))
     monkeypatch.setattr(calibrate, "RECORDS", DeviceRecords("cuda-devices.json"))
-    gpu.now = 0.0
-    assert calibrate.cuda_device(gpu) == first
-    assert gpu.measured == 2 * count
+    assert calibrate.cuda_device(gpu) == shipped
+    assert gpu.measured == count
