@@ -233,3 +233,9 @@ def test_a_long_run_shows_a_bar_and_ends(capsys, monkeypatch):
 def test_the_module_imports_no_qiskit_for_help():
     program = "import sys, qsim_ozaki.cli; assert 'qiskit' not in sys.modules and 'cupy' not in sys.modules"
     subprocess.run([sys.executable, "-P", "-c", program], check=True, timeout=60)
+
+
+def test_the_module_is_the_command():
+    program = [sys.executable, "-m", "qsim_ozaki", "run", str(EXAMPLE), "--shots", "50", "--json"]
+    done = subprocess.run(program, check=True, timeout=60, capture_output=True, text=True)
+    assert sum(json.loads(done.stdout)["counts"].values()) == 50

@@ -5,13 +5,14 @@ import warnings
 import pytest
 from qiskit import QuantumCircuit
 from qiskit.result.models import MeasReturnType
-from qiskit_aer import AerSimulator
-from qiskit_aer.noise import NoiseModel, depolarizing_error
 
 from qsim_ozaki import OzakiBackend
 from qsim_ozaki.errors import LoweringError, OptionError
 from qsim_ozaki.provider import foreign_options
 from qsim_ozaki.provider.foreign_options import FOREIGN, IGNORED, REFUSED
+
+qiskit_aer = pytest.importorskip("qiskit_aer", reason="extra 'compare' is not installed")
+aer_noise = pytest.importorskip("qiskit_aer.noise")
 
 NAMES = {
     treatment: [name.replace("*", "x") for name, option in FOREIGN.items() if option.treatment == treatment]
@@ -35,8 +36,8 @@ def circuit():
 
 
 def noise():
-    model = NoiseModel()
-    model.add_all_qubit_quantum_error(depolarizing_error(0.1, 1), ["h"])
+    model = aer_noise.NoiseModel()
+    model.add_all_qubit_quantum_error(aer_noise.depolarizing_error(0.1, 1), ["h"])
     return model
 
 
@@ -50,7 +51,7 @@ TAKEN = [
     ({"max_parallel_threads": 2}, {"threads": 2}),
     ({"max_memory_mb": 100}, {"max_memory_bytes": 100 << 20}),
     ({"noise_model": None}, {}),
-    ({"noise_model": NoiseModel()}, {}),
+    ({"noise_model": aer_noise.NoiseModel()}, {}),
     ({"meas_level": 2}, {}),
     ({"meas_return": "single"}, {}),
     ({"meas_level": 2, "meas_return": MeasReturnType.AVERAGE}, {}),
@@ -125,7 +126,7 @@ def test_an_ignored_option_is_noted_once(circuit, name, no_notes):
 def test_all_of_aers_defaults_are_taken(no_notes):
     with warnings.catch_warnings(record=True) as notes:
         warnings.simplefilter("always")
-        backend = OzakiBackend(**dict(AerSimulator().options.items()))
+        backend = OzakiBackend(**dict(qiskit_aer.AerSimulator().options.items()))
     assert len(notes) == 1
     assert dict(backend.options.items()) == dict(OzakiBackend(engine="cpu").options.items())
 
