@@ -183,8 +183,7 @@ class OzakiBackend(BackendV2):  # type: ignore[misc]
         device = engine.device()
         for unit in units:
             check_capacity(unit.prepared, device, used["precision"])
-        if used["shots"] is not None:
-            _warn_unmeasured(units)
+        _warn_unmeasured(units, used["shots"])
         short = executor is None and _is_short(units, used["shots"])
         tell, rows = _progress(used["progress"] if progress is None else progress, units, short)
 
@@ -324,8 +323,10 @@ def _circuits(run_input: object, options: dict[str, Any]) -> list[QuantumCircuit
     return circuits
 
 
-def _warn_unmeasured(units: list[Unit]) -> None:
+def _warn_unmeasured(units: list[Unit], shots: int | None) -> None:
     """Warns of circuits with classical bits that neither measure, store nor save: their counts have 0 in every bit."""
+    if shots is None:  # exact probabilities, for people who know what they ask
+        return
     names = {unit.prepared.code.program.name for unit in units if unit.prepared.is_unmeasured}
     if names:
         listed = ", ".join(map(repr, sorted(names)))
