@@ -149,7 +149,7 @@ def in_instruction(name):
 @pytest.mark.parametrize("name", GATES)
 def test_a_composite_gate_inside(name, place):
     circuit = place(name).assign_parameters(VALUES)
-    np.testing.assert_allclose(state_of(circuit, shots=1), expected_state(name), atol=1e-13)
+    np.testing.assert_allclose(state_of(circuit, shots=None), expected_state(name), atol=1e-13)
 
 
 def around(loop_body, values, parameter, num_qubits=2):
