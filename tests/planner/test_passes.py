@@ -5,7 +5,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from support.devices import DEVICE, H200
 
@@ -118,6 +118,7 @@ def first_come(ops, n, tile_qubits, line):
 
 @settings(max_examples=120, deadline=None)
 @given(st.sampled_from(KINDS), st.integers(0, 2**32), st.integers(8, 20), st.booleans(), st.booleans())
+@example(anything, 1335, 8, True, True)  # dear rounds that find nothing end no search before the cheap ones
 def test_passes_cover_ops_in_order_and_a_longer_search_takes_no_more(kind, seed, n, moves, follows):
     rng = np.random.default_rng(seed)
     tile_qubits, width = int(rng.integers(5, min(n, 10))), int(rng.integers(1, 3))

@@ -32,7 +32,7 @@ constexpr int kAll = 1 << 20;
 constexpr Round kWindowRounds[] = {{8, kAll, 0, false, 0}, {16, kAll, 0, false, 0.25}, {32, kAll, 0, false, 0.25}};
 constexpr Round kClimbRounds[] = {{1, 0, 2, true, 0},     {1, 0, 6, true, 0},   {1, 0, 16, true, 0},
                                   {1, 16, 16, true, 0.3}, {4, 4, 12, true, 0}, {4, 16, 32, true, 0}};
-constexpr int kFailures = 4;  // rounds in a row that find nothing end a search
+constexpr int kFailures = 4;  // after so many rounds in a row that find nothing, no dearer one is tried
 constexpr double kNear = 0.1;  // of all qubits: operators that join qubits no farther apart, on average, want windows first
 
 // The operators left after some passes.
@@ -274,15 +274,18 @@ std::vector<index_t> fewer_passes(const std::vector<Item>& items, const Scan& sc
     const Round* const end[] = {std::end(kWindowRounds), std::end(kClimbRounds)};
     int kind = joins_neighbours(items, scan.num_qubits) ? 0 : 1;
     int failed = 0;
-    for (int tried = 0; limit > fewest && failed < kFailures; ++tried) {  // one of each kind, then of that which found more
+    double dearest = 0;  // of the rounds so far
+    for (int tried = 0; limit > fewest; ++tried) {  // one of each kind, then of that which found more
         int now = tried == 1 ? 1 - kind : kind;
         if (next[now] == end[now]) now = 1 - now;
         if (next[now] == end[now]) break;
         const Round& round = *next[now]++;
-        if (static_cast<double>(looked_at) + cost(round) > budget.items) {
+        // after failures only cheaper rounds: a search with less time would try them, and may find fewer passes by them
+        if (static_cast<double>(looked_at) + cost(round) > budget.items || (failed >= kFailures && cost(round) > dearest)) {
             next[now] = end[now];
             continue;
         }
+        dearest = std::max(dearest, cost(round));
         std::mt19937_64 random(7);  // fixed: a plan is a pure function of its input
         weigh(weighed, items, round.early);
         const Grower grower{scan, round, random, taken, looked_at};
