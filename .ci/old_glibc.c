@@ -12,6 +12,14 @@
 #endif
 #define BIND(name, version) __asm__(".symver old_" #name "," #name "@" version)
 
+BIND(exp, FIRST);
+double old_exp(double);
+double __wrap_exp(double x) { return old_exp(x); }
+
+BIND(log, FIRST);
+double old_log(double);
+double __wrap_log(double x) { return old_log(x); }
+
 BIND(hypot, FIRST);
 double old_hypot(double, double);
 double __wrap_hypot(double x, double y) { return old_hypot(x, y); }
