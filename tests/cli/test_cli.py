@@ -236,6 +236,6 @@ def test_the_module_imports_no_qiskit_for_help():
 
 
 def test_the_module_is_the_command():
-    program = [sys.executable, "-m", "qsim_ozaki", "run", str(EXAMPLE), "--shots", "50", "--json"]
+    program = [sys.executable, "-P", "-m", "qsim_ozaki", "run", str(EXAMPLE), "--shots", "50", "--json"]
     done = subprocess.run(program, check=True, timeout=60, capture_output=True, text=True)
     assert sum(json.loads(done.stdout)["counts"].values()) == 50
