@@ -275,5 +275,5 @@ def test_small_jobs_import_nothing_for_a_bar():
         "c = QuantumCircuit(2); c.h(0); c.measure_all(); sys.stderr.isatty = lambda: True; "
         "OzakiBackend().run([c] * 1000, shots=1000).result(); print('rich.progress' in sys.modules)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=100, check=True)
+    done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, timeout=100, check=True)
     assert (done.stdout, done.stderr) == ("False\n", "")

@@ -47,7 +47,7 @@ LAZY = "assert not {'qiskit', 'numpy'} & sys.modules.keys()"
 def test_any_order_of_imports(imports, owner):
     if "qiskit_aer" in imports:
         pytest.importorskip("qiskit_aer", reason="extra 'compare' is not installed")
-    done = subprocess.run([sys.executable, "-c", PROGRAM.format(imports=imports)], capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-P", "-c", PROGRAM.format(imports=imports)], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == [owner]
 

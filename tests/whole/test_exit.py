@@ -47,13 +47,13 @@ TestMachine = Machine.TestCase
 @pytest.mark.parametrize("held", ["backend", "job", "plan", "result"])
 def test_objects_held_for_ever(held):
     clean = {name: value for name, value in os.environ.items() if name != "QSIM_OZAKI_DEBUG"}
-    done = subprocess.run([sys.executable, "-c", HELD % held], capture_output=True, text=True, env=clean)
+    done = subprocess.run([sys.executable, "-P", "-c", HELD % held], capture_output=True, text=True, env=clean)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
 def test_developers_are_told_of_leaks():
     debug = os.environ | {"QSIM_OZAKI_DEBUG": "1"}
-    done = subprocess.run([sys.executable, "-c", HELD % "backend"], capture_output=True, text=True, env=debug)
+    done = subprocess.run([sys.executable, "-P", "-c", HELD % "backend"], capture_output=True, text=True, env=debug)
     assert done.returncode == 0
     assert "nanobind: leaked" in done.stderr
 
