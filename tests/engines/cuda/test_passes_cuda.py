@@ -23,7 +23,7 @@ def compiled(monkeypatch):
     sources, gate = [], threading.Event()
 
     def cubin(name, source, options):
-        assert gate.wait(10)
+        assert gate.wait(60)
         if source == "wrong":
             raise EngineError("does not compile")
         sources.append(source)
