@@ -24,6 +24,7 @@ class Kind(Enum):
     PERMUTATION = auto()  # data: amplitude j goes to permutation[j] and is multiplied by phases[j]
     HADAMARD = auto()  # no data: H on each target
     UNITARY = auto()  # data: (2**k, 2**k) row-major matrix
+    PARITY = auto()  # data: factors where the sum of the targets' bits is even and odd: exp(i angle Z...Z), say
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,8 +35,8 @@ class Op:
         kind: the structure of ``data``.
         targets: k distinct qubits; ``targets[0]`` is bit 0 of the matrix index.
         data: complex128; UNITARY ``(2**k, 2**k)``, DIAGONAL ``(2**k,)``, PERMUTATION ``(2**k,)`` phases,
-            HADAMARD empty.
-        controls: distinct qubits, none of them a target.
+            HADAMARD empty, PARITY ``(2,)``.
+        controls: distinct qubits, none of them a target; a PARITY has none.
         ctrl_state: bit b is the value at which ``controls[b]`` is satisfied.
         permutation: int64 ``(2**k,)``, PERMUTATION only: amplitude j goes to ``permutation[j]``, times ``data[j]``.
         name: the gate's name, which only plans and messages show.
@@ -57,7 +58,7 @@ class Op:
     @property
     def mixed_qubits(self) -> tuple[int, ...]:
         """The qubits whose value the operator changes (none for a diagonal): a tile must contain them."""
-        return () if self.kind is Kind.DIAGONAL else self.targets
+        return () if self.kind in DIAGONAL_KINDS else self.targets
 
     def matrix(self) -> ComplexArray:
         """Returns the ``(2**k, 2**k)`` matrix on the targets, without the controls."""
@@ -66,6 +67,8 @@ class Op:
             return self.data
         if self.kind is Kind.DIAGONAL:
             return np.asarray(np.diag(self.data), complex)
+        if self.kind is Kind.PARITY:
+            return np.asarray(np.diag(self.data[[j.bit_count() & 1 for j in range(size)]]), complex)
         if self.kind is Kind.PERMUTATION:
             out = np.zeros((size, size), complex)
             out[self.permutation, np.arange(size)] = self.data
@@ -76,6 +79,7 @@ class Op:
         return out
 
 
+DIAGONAL_KINDS = (Kind.DIAGONAL, Kind.PARITY)  # they only multiply each amplitude by a factor
 HADAMARD_MATRIX: ComplexArray = np.array([[1, 1], [1, -1]], complex) / np.sqrt(2)
 # Name of a two-qubit unitary that preserves parity: its matrix has two 2x2 blocks, on {00, 11} and on {01, 10}.
 PARITY_PRESERVING = "core"

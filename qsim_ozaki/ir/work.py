@@ -21,7 +21,7 @@ class Work:
         sweeps: number of sweeps over the tile.
         phase_layers: number of sweeps that only multiply by phases.
         gate_updates: number of non-diagonal gates on one or two qubits, weighted by the share of the amplitudes that
-            the gate changes; a dense matrix on two qubits counts twice.
+            the gate changes; a dense matrix on two qubits counts twice, a parity of many qubits once.
         wide_matrices: number of matrices on three or more qubits.
         wide_flops: number of additions and multiplications of these matrices.
     """

@@ -16,7 +16,7 @@ from qsim_ozaki.ir import Device, Kind, Op, OpList, Prediction, Prepare, Relabel
 from qsim_ozaki.planner.cost import predict_prepare, total
 from qsim_ozaki.planner.explain import Explained, explain_steps
 from qsim_ozaki.planner.footprint import Footprint
-from qsim_ozaki.planner.fuse import absorb_product, fuse, relabel_swaps
+from qsim_ozaki.planner.fuse import absorb_product, collect_parities, fuse
 from qsim_ozaki.planner.kak import split_two_qubit_gates
 from qsim_ozaki.planner.notebook import MAX_ROWS, plan_html
 from qsim_ozaki.planner.options import PlanOptions
@@ -146,7 +146,7 @@ def prepare_task(
     if num_qubits > MAX_QUBITS:
         raise CapacityError(too_wide(num_qubits, options.precision, device.name, device.memory_bytes))
     before = tuple(range(num_qubits)) if position is None else tuple(position)
-    relabelled, final = relabel_swaps(ops, before)
+    relabelled, final = collect_parities(ops, before)
     fused = fuse(relabelled, num_qubits, options.max_fused_qubits)
     restoring_swaps = order_swaps(final) if options.restore_order else []
     starts = []

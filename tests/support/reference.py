@@ -29,6 +29,8 @@ def op_matrix(op):
     size, kind = 1 << len(op.targets), op.kind.name
     if kind == "DIAGONAL":
         return np.diag(op.data)
+    if kind == "PARITY":
+        return np.diag(np.asarray(op.data)[np.bitwise_count(np.arange(size)) & 1])
     if kind == "UNITARY":
         return np.asarray(op.data)
     if kind == "PERMUTATION":
@@ -44,6 +46,8 @@ def apply_op(state, op):
     """``op`` on ``state``: its matrix times the amplitudes of each value of the other qubits at which it acts."""
     state = np.array(state, complex)
     index = np.arange(state.size)
+    if op.kind.name == "PARITY":
+        return state * op.data[np.bitwise_count(bits_of(index, op.targets)) & 1]
     base = index[(bits_of(index, op.targets) == 0) & (bits_of(index, op.controls) == op.ctrl_state)]
     places = np.array([spread(row, op.targets) for row in range(1 << len(op.targets))])[:, None] + base
     state[places] = op_matrix(op) @ state[places]

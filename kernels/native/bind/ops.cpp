@@ -79,8 +79,10 @@ void append(OpList& ops, int kind, std::vector<std::int32_t> qubits, const std::
     const std::size_t num_targets = qubits.size();
     add_controls(qubits, controls, ctrl_state);
     const auto structure = static_cast<Kind>(kind);
-    if (num_targets > 32) throw std::invalid_argument("an operator has more than 32 targets");
-    const std::size_t rows = std::size_t{1} << num_targets;
+    const bool parity = structure == Kind::kParity;
+    if (num_targets > (parity ? 64 : 32)) throw std::invalid_argument("an operator has too many targets");
+    if (parity && !controls.empty()) throw std::invalid_argument("a parity has controls");
+    const std::size_t rows = parity ? 2 : std::size_t{1} << num_targets;
     const std::size_t num_data = structure == Kind::kUnitary ? rows * rows : structure == Kind::kHadamard ? 0 : rows;
     if (data.size() != num_data || (structure == Kind::kPermutation) != permutation.has_value())
         throw std::invalid_argument("an operator's data does not have its kind's shape");
@@ -250,6 +252,10 @@ void bind_ops(nb::module_& m) {
         .def("relabel_swaps", [](const OpList& ops, std::vector<int> place) {
             OpList moved = relabel_swaps(ops, place);
             return std::make_pair(std::move(moved), std::move(place));
+        }, "place"_a)
+        .def("collect_parities", [](const OpList& ops, std::vector<int> place) {
+            OpList fewer = collect_parities(ops, place);
+            return std::make_pair(std::move(fewer), std::move(place));
         }, "place"_a)
         .def("fuse", &fuse, "num_qubits"_a, "max_fused_qubits"_a, nb::call_guard<nb::gil_scoped_release>())
         .def("absorb_product", [](const OpList& ops, int num_qubits, bool basis_states_only) {

@@ -116,7 +116,7 @@ std::vector<int> OpList::touched_qubits(bool all) const {
         seen[q] = true;
     };
     for (const OpHead& op : heads_) {
-        if (all || op.kind != Kind::kDiagonal)
+        if (all || !is_diagonal(op.kind))
             for (int j = 0; j < op.num_targets; ++j) see(targets(op)[j]);
         for (int j = 0; all && j < op.num_controls; ++j) see(control_qubit(controls(op)[j]));
     }

@@ -15,7 +15,10 @@ namespace qsim {
 
 using complex_t = std::complex<double>;
 
-enum class Kind : std::uint8_t { kDiagonal, kPermutation, kHadamard, kUnitary };
+enum class Kind : std::uint8_t { kDiagonal, kPermutation, kHadamard, kUnitary, kParity };
+
+// Whether operators of this kind only multiply each amplitude by a factor.
+inline bool is_diagonal(Kind kind) { return kind == Kind::kDiagonal || kind == Kind::kParity; }
 
 constexpr std::size_t kSharedNumbers = 1024;  // data of this many numbers and more is shared by lists, not copied
 
@@ -41,7 +44,7 @@ struct OpHead {
     std::uint16_t num_controls = 0;
     std::uint16_t name = 0;
     std::uint32_t qubits = 0;    // first of its targets, its controls after them
-    std::uint32_t num_data = 0;  // complex numbers: 4^k of a matrix, 2^k of a diagonal or a permutation
+    std::uint32_t num_data = 0;  // complex numbers: 4^k of a matrix, 2^k of a diagonal or a permutation, 2 of a parity
     std::uint64_t data = 0;      // first of its numbers; of a large operator, which of the shared blocks
     std::uint64_t permutation = 0;  // first of 2^k places, permutations only
     std::uint32_t origin = 0;       // which one it was in the list that was last numbered, of those made from it
@@ -64,7 +67,7 @@ class OpList {
     static int control_value(std::int32_t entry) { return (entry & kControlOne) != 0; }
 
     // Masks of the qubits an operator changes and of all it uses; qubits below 64.
-    index_t mixed(const OpHead& op) const { return op.kind == Kind::kDiagonal ? 0 : target_mask(op); }
+    index_t mixed(const OpHead& op) const { return is_diagonal(op.kind) ? 0 : target_mask(op); }
     index_t used(const OpHead& op) const;
 
     // Appends an operator whose qubits are targets, then control entries. Large data is copied, unless its block is given.

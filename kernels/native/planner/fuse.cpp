@@ -79,17 +79,12 @@ std::vector<bool> next_mixes_alone(const OpList& ops, int num_qubits) {
         const int count = op.num_targets + op.num_controls;
         if (op.num_targets == 1) {
             const OpHead* later = following[ops.targets(op)[0]];
-            out[k] = later && later->num_targets + later->num_controls == 1 && later->kind != Kind::kDiagonal;
+            out[k] = later && later->num_targets + later->num_controls == 1 && !is_diagonal(later->kind);
         }
-        if (count == 1 && op.kind == Kind::kDiagonal) continue;  // a phase merges into whatever comes next
+        if (count == 1 && is_diagonal(op.kind)) continue;  // a phase merges into whatever comes next
         for (int j = 0; j < count; ++j) following[OpList::control_qubit(ops.targets(op)[j])] = &op;
     }
     return out;
-}
-
-bool is_cx(const OpList& ops, const OpHead& op) {
-    return op.kind == Kind::kPermutation && op.num_targets == 1 && op.num_controls == 1 && ops.permutation(op)[0] == 1 &&
-           ops.data(op)[0] == 1.0 && ops.data(op)[1] == 1.0;
 }
 
 class Fusion {
@@ -185,7 +180,7 @@ class Fusion {
 
     // Appends `op` after what must come before it.
     void emit(const OpHead& op) {
-        const bool diagonal = op.kind == Kind::kDiagonal;
+        const bool diagonal = is_diagonal(op.kind);
         for (int j = 0; j < op.num_targets; ++j) flush(ops_.targets(op)[j], diagonal);
         for (int j = 0; j < op.num_controls; ++j) flush(OpList::control_qubit(ops_.controls(op)[j]), true);
         note(ops_.targets(op), op.num_targets + op.num_controls);
@@ -264,7 +259,7 @@ bool one_qubit_matrix(const OpList& ops, const OpHead& op, Matrix2& matrix) {
     const complex_t* data = ops.data(op);
     if (op.kind == Kind::kHadamard) matrix = hadamard();
     else if (op.kind == Kind::kUnitary) matrix = {data[0], data[1], data[2], data[3]};
-    else if (op.kind == Kind::kDiagonal || ops.permutation(op)[0] == 0) matrix = {data[0], 0, 0, data[1]};
+    else if (is_diagonal(op.kind) || ops.permutation(op)[0] == 0) matrix = {data[0], 0, 0, data[1]};
     else matrix = {0, data[1], data[0], 0};
     return true;
 }

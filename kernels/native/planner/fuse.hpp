@@ -14,6 +14,12 @@ OpList fuse(const OpList& ops, int num_qubits, int max_fused_qubits);
 // `ops` on physical qubits, uncontrolled SWAPs turned into a change of `place` (physical qubit of each program qubit).
 OpList relabel_swaps(const OpList& ops, std::vector<int>& place);
 
+// The same; besides, CX gates that undo each other around diagonals leave parities, and SWAPs made of CX gates are found.
+OpList collect_parities(const OpList& ops, std::vector<int>& place);
+
+// Adds `op` of `from` to `to`, on physical qubits.
+void append_placed(OpList& to, const OpList& from, const OpHead& op, const std::vector<int>& place);
+
 // Takes the leading one-qubit gates and phases, which act on |0...0>, into `factors` (two per qubit); returns what is left.
 // basis_states_only: on each qubit only where they leave it |0> or |1>.
 OpList absorb_product(const OpList& ops, std::vector<complex_t>& factors, bool basis_states_only);
@@ -30,6 +36,7 @@ const Matrix2& hadamard();
 // Whether `op` is a one-qubit operator without controls; then `matrix` is it.
 bool one_qubit_matrix(const OpList& ops, const OpHead& op, Matrix2& matrix);
 
+bool is_cx(const OpList& ops, const OpHead& op);
 bool is_swap(const OpList& ops, const OpHead& op);
 
 }  // namespace qsim

@@ -10,6 +10,20 @@ bool is_swap(const OpList& ops, const OpHead& op) {
     return to[0] == 0 && to[1] == 2 && to[2] == 1 && to[3] == 3 && std::all_of(data, data + 4, [](complex_t z) { return z == 1.0; });
 }
 
+bool is_cx(const OpList& ops, const OpHead& op) {
+    return op.kind == Kind::kPermutation && op.num_targets == 1 && op.num_controls == 1 && ops.permutation(op)[0] == 1 &&
+           ops.data(op)[0] == 1.0 && ops.data(op)[1] == 1.0;
+}
+
+void append_placed(OpList& to, const OpList& from, const OpHead& op, const std::vector<int>& place) {
+    to.append(from, op);
+    const OpHead& moved = to[to.size() - 1];
+    for (int j = 0; j < op.num_targets + op.num_controls; ++j) {
+        const std::int32_t entry = from.targets(op)[j];
+        to.set_qubit(moved, j, place[OpList::control_qubit(entry)] | (entry & kControlOne));
+    }
+}
+
 OpList relabel_swaps(const OpList& ops, std::vector<int>& place) {
     OpList out;
     for (std::size_t k = 0; k < ops.size(); ++k) {
@@ -19,10 +33,7 @@ OpList relabel_swaps(const OpList& ops, std::vector<int>& place) {
             std::swap(place[targets[0]], place[targets[1]]);
             continue;
         }
-        out.append(ops, op);
-        const OpHead& moved = out[out.size() - 1];
-        for (int j = 0; j < op.num_targets + op.num_controls; ++j)
-            out.set_qubit(moved, j, place[OpList::control_qubit(targets[j])] | (targets[j] & kControlOne));
+        append_placed(out, ops, op, place);
     }
     return out;
 }

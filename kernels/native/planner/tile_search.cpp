@@ -12,6 +12,7 @@ namespace qsim {
 namespace {
 
 constexpr int kRandomSeeds = 12;
+constexpr int kParitiesOfSweep = 4;  // that the CPU does at once
 constexpr double kDiagonalWeight = 0.01;  // a diagonal fits any tile: it only breaks ties between them
 
 // Where to start growing: nothing, every window of neighbouring qubits, random subsets.
@@ -174,22 +175,24 @@ TileWork tile_work(const OpList& ops) {
         int level = 0;  // sweeps already needed before what comes next on the qubit
         bool has_phase = false;
     } lines[64];
-    std::vector<char> used;
+    std::vector<char> used;  // levels with diagonals
+    std::vector<int> parities;
     for (std::size_t k = 0; k < ops.size(); ++k) {
         const OpHead& op = ops[k];
         const int count = op.num_targets + op.num_controls;
         const std::int32_t* qubits = ops.targets(op);
         int start = 0;
         for (int j = 0; j < count; ++j) start = std::max(start, lines[OpList::control_qubit(qubits[j])].level);
-        const bool diagonal = op.kind == Kind::kDiagonal;
+        const bool diagonal = is_diagonal(op.kind);
         for (int j = 0; j < count; ++j) {
             Line& line = lines[OpList::control_qubit(qubits[j])];
             line.level = start + (!diagonal && line.has_phase);
             line.has_phase = diagonal;
         }
         if (diagonal) {
-            if (static_cast<std::size_t>(start) >= used.size()) used.resize(start + 1);
-            used[start] = 1;
+            if (static_cast<std::size_t>(start) >= used.size()) used.resize(start + 1), parities.resize(start + 1);
+            if (op.kind == Kind::kParity) ++parities[start], out.mixes += 1;  // a GPU's gate on every amplitude
+            else used[start] = 1;
             continue;
         }
         const double share = 1.0 / static_cast<double>(index_t{1} << std::min<int>(op.num_controls, 60));
@@ -213,8 +216,10 @@ TileWork tile_work(const OpList& ops) {
         }
     }
     out.phase_layers = static_cast<int>(std::count(used.begin(), used.end(), 1));
-    out.flops += 16 * out.phase_layers;
-    out.sweeps += out.phase_layers;
+    int sweeps = out.phase_layers;
+    for (const int count : parities) sweeps += (count + kParitiesOfSweep - 1) / kParitiesOfSweep;
+    out.flops += 16 * out.phase_layers + 8 * (sweeps - out.phase_layers);
+    out.sweeps += sweeps;
     return out;
 }
 

@@ -34,7 +34,7 @@ double mixes_of_pair(const complex_t* matrix);
 struct TileWork {
     double flops = 0, sweeps = 0;
     int phase_layers = 0;  // sweeps for diagonals: one for all that no mixing operator separates
-    double mixes = 0;      // operators on one or two qubits that change values, by the share of amplitudes that they act on
+    double mixes = 0;      // operators on one or two qubits that change values, by the share of amplitudes that they act on, and parities
     int wide = 0;          // matrices on more qubits
     double wide_flops = 0;
 };

@@ -5,14 +5,13 @@
 #include "cpu/stack/overlap.hpp"
 #include "cpu/tile/dense.hpp"
 #include "cpu/tile/move.hpp"
+#include "cpu/tile/parity.hpp"
 #include "cpu/tile/permute.hpp"
 #include "cpu/tile/phase.hpp"
 #include "cpu/tile/rotate.hpp"
 
 namespace qsim {
 namespace QSIM_ISA {
-
-
 
 // Does `sweep` on 2^vector_bits vectors from `first` on (of the tile).
 template <class Real>
@@ -27,6 +26,7 @@ static void apply_sweep(const TileView<Real>& view, const Sweep& sweep, index_t 
         else apply_phase<Real, false>(view, phase, tables, block, first, vector_bits);
         return;
     }
+    if (sweep.type == SweepType::kParity) return sweep_parity(view, sweep, base, block, first, vector_bits);
     Sweep inside = sweep;
     if (sweep.controls.vertical_mask && sweep.type != SweepType::kDenseAny) {  // controls above the block are constant in it
         const std::uint32_t below = static_cast<std::uint32_t>((index_t{1} << vector_bits) - 1);

@@ -80,6 +80,7 @@ void StackProgram::add(const OpList& ops, const OpHead& head, bool slot) {
             op.control_mask |= 1u << position, op.control_value |= static_cast<std::uint32_t>(wanted) << position;
         }
     }
+    if (head.kind == Kind::kParity) throw std::invalid_argument("a stack has no parities");
     op.type = head.kind == Kind::kDiagonal      ? StackType::kDiagonal
               : head.kind == Kind::kHadamard || targets.size() == 1 ? StackType::kPair
               : head.kind == Kind::kPermutation ? StackType::kPermute

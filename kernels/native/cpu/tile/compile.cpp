@@ -59,7 +59,7 @@ void TileCompiler<Real>::add(TileOp op) {
 template <class Real>
 void TileCompiler<Real>::expand(TileOp op) {
     for (int q : op.targets) op.used |= index_t{1} << q;
-    if (op.kind != Kind::kDiagonal) op.mixed = op.used;
+    if (!is_diagonal(op.kind)) op.mixed = op.used;
     for (int q : op.controls) op.used |= index_t{1} << q;
     remaining_.push_back(ops_.size());
     ops_.push_back(std::move(op));
@@ -101,7 +101,7 @@ bool TileCompiler<Real>::emit_round(bool diagonals) {
         const bool may_act = !(op.used & blocked) && !(op.mixed & blocked_mix);
         Rotation rotation;
         bool taken = false;
-        if (may_act && op.kind == Kind::kDiagonal) {
+        if (may_act && is_diagonal(op.kind)) {
             if (diagonals) phase.push_back(&op), taken = true;
         } else if (may_act && !diagonals && !(op.used & rotating)) {
             if (as_rotation(op, rotation)) rotations.push_back(rotation), rotating |= op.mixed, taken = true;
@@ -115,7 +115,7 @@ bool TileCompiler<Real>::emit_round(bool diagonals) {
     const bool progress = left.size() < k - first_;
     first_ = k - left.size();  // what was left moves up to what was not looked at
     std::copy(left.begin(), left.end(), remaining_.begin() + first_);
-    if (!phase.empty()) emit_phase(phase);
+    if (!phase.empty()) emit_diagonals(phase);
     emit_rotations(rotations);
     for (std::size_t number : others) emit_other(ops_[number]);
     return progress;

@@ -63,7 +63,10 @@ class TileCompiler {
     void emit_rotations(std::vector<Rotation>& rotations);
     void emit_lanes(const std::vector<Rotation>& rotations, bool imaginary);
     void emit_vertical(const std::vector<Rotation>& rotations, std::size_t begin, std::size_t end);
+    void emit_diagonals(const std::vector<const TileOp*>& diagonals);
     void emit_phase(const std::vector<const TileOp*>& diagonals);
+    void emit_parities(const std::vector<const TileOp*>& parities);
+    bool fits_tables(const TileOp& parity) const;
     void emit_other(const TileOp& op);
     void emit_lane_dense(const TileOp& op);
     void emit_dense_any(const TileOp& op);

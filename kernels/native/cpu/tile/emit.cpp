@@ -95,6 +95,88 @@ void TileCompiler<Real>::emit_lanes(const std::vector<Rotation>& rotations, bool
     push(sweep);
 }
 
+// Whether the low or the high table of a phase can hold the factors of a parity.
+template <class Real>
+bool TileCompiler<Real>::fits_tables(const TileOp& parity) const {
+    int low = 0, high = 0;
+    for (int q : parity.targets) {
+        if (position_[q] < 0) return false;
+        ++(position_[q] < program_.low_bits ? low : high);
+    }
+    return !low || !high;
+}
+
+// Parities that no table of a phase can hold have sweeps of their own.
+template <class Real>
+void TileCompiler<Real>::emit_diagonals(const std::vector<const TileOp*>& diagonals) {
+    std::vector<TileOp> expanded;  // small parities with a factor for every index
+    std::vector<const TileOp*> phase, parities;
+    expanded.reserve(diagonals.size());
+    for (const TileOp* op : diagonals) {
+        if (op->kind != Kind::kParity) {
+            phase.push_back(op);
+        } else if (fits_tables(*op)) {
+            std::vector<complex_t> table(std::size_t{1} << op->targets.size());
+            for (std::size_t i = 0; i < table.size(); ++i) table[i] = op->data[__builtin_popcountll(i) & 1];
+            expanded.push_back({Kind::kDiagonal, op->targets, {}, 0, table, {}, 0, op->used});
+            phase.push_back(&expanded.back());
+        } else {
+            parities.push_back(op);
+        }
+    }
+    if (!phase.empty()) emit_phase(phase);
+    emit_parities(parities);
+}
+
+template <class Real>
+void TileCompiler<Real>::emit_parities(const std::vector<const TileOp*>& parities) {
+    struct Factors {
+        index_t used;
+        complex_t even, odd;
+    };
+    std::vector<Factors> merged;  // one for each set of qubits
+    for (const TileOp* op : parities) {
+        auto at = std::find_if(merged.begin(), merged.end(), [&](const Factors& known) { return known.used == op->used; });
+        if (at == merged.end()) at = merged.insert(at, {op->used, 1, 1});
+        at->even = times(at->even, op->data[0]), at->odd = times(at->odd, op->data[1]);
+    }
+    const int W = 1 << program_.lane_bits;
+    for (std::size_t begin = 0; begin < merged.size(); begin += kMaxParities) {
+        const std::size_t count = std::min<std::size_t>(merged.size() - begin, kMaxParities);
+        const Factors* group = merged.data() + begin;
+        index_t inside[kMaxParities] = {};  // positions in the tile
+        Sweep sweep{};
+        sweep.type = SweepType::kParity;
+        sweep.num_targets = static_cast<std::uint8_t>(count);
+        sweep.phase = static_cast<std::uint32_t>(program_.terms.size());
+        for (std::size_t j = 0; j < count; ++j) {
+            PhaseTerm term{};
+            term.outer_mask = group[j].used & ~tile_mask_;
+            for (int p = 0; p < program_.num_tile; ++p) inside[j] |= (group[j].used >> qubit_[p] & 1) << p;
+            term.inner_index = static_cast<std::uint32_t>(program_.indices.size());
+            program_.terms.push_back(term);
+        }
+        const auto odd = [&](index_t i, std::size_t j) { return static_cast<std::uint32_t>(__builtin_popcountll(i & inside[j]) & 1); };
+        for (index_t i = 0; i < index_t{1} << program_.num_tile; i += W) {
+            std::uint32_t pattern = 0;
+            for (std::size_t j = 0; j < count; ++j) pattern |= odd(i, j) << j;
+            program_.indices.push_back(pattern);
+        }
+        std::vector<double> factors;
+        for (std::uint32_t pattern = 0; pattern < 1u << count; ++pattern) {
+            std::vector<complex_t> of_lane(W, 1.0);
+            for (int lane = 0; lane < W; ++lane)
+                for (std::size_t j = 0; j < count; ++j)
+                    of_lane[lane] = times(of_lane[lane], (pattern >> j & 1) != odd(lane, j) ? group[j].odd : group[j].even);
+            for (complex_t factor : of_lane) factors.push_back(factor.real());
+            for (complex_t factor : of_lane) factors.push_back(factor.imag());
+        }
+        sweep.data = push_data(factors);
+        sweep.local = true;
+        push(sweep);
+    }
+}
+
 template <class Real>
 void TileCompiler<Real>::emit_phase(const std::vector<const TileOp*>& diagonals) {
     Sweep sweep{};

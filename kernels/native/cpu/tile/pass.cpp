@@ -73,11 +73,11 @@ void TilePass::check(const TileOp& op) {
     const auto in_state = [&](int q) { return q >= 0 && q < num_qubits_; };
     if (!std::all_of(op.targets.begin(), op.targets.end(), in_state) || !std::all_of(op.controls.begin(), op.controls.end(), in_state))
         throw std::invalid_argument("an operator acts outside the state");
-    const bool diagonal = op.kind == Kind::kDiagonal;
+    const bool diagonal = is_diagonal(op.kind);
     if (!diagonal && op.kind != Kind::kHadamard) largest_ = std::max(largest_, static_cast<int>(op.targets.size()));
     for (int q : op.targets)
         if (!diagonal && !among(qubits_, q)) throw std::invalid_argument("an operator mixes a qubit outside the tile");
-    const std::size_t limit = diagonal ? kMaxDiagonal : kMaxOpQubits;
+    const std::size_t limit = op.kind == Kind::kParity ? kMaxParity : diagonal ? kMaxDiagonal : kMaxOpQubits;
     if (op.targets.size() > limit) throw std::invalid_argument("an operator has more than " + std::to_string(limit) + " targets");
 }
 

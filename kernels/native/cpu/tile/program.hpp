@@ -18,6 +18,8 @@ namespace qsim {
 constexpr int kMaxTile = 20;     // positions of a tile
 constexpr int kMaxOpQubits = 20;  // targets of one operator that mixes them
 constexpr int kMaxDiagonal = 32;  // targets of one diagonal
+constexpr std::size_t kMaxParity = 64;  // targets of one parity
+constexpr int kMaxParities = 4;  // parities of one sweep: 2^4 patterns of factors stay in the first-level cache
 constexpr int kPhaseLow = 6;     // positions below this one make the low part of a phase table
 constexpr int kMaxVariants = 3;  // high positions that may choose among low phase tables
 constexpr int kGroupPhases = 8;  // phase sweeps that share one run over first-level blocks
@@ -30,6 +32,7 @@ enum class SweepType : std::uint8_t {
     kDenseAny,   // the same on any positions, for tiles with too few vertical ones
     kPermute,    // 2^k permutation with phases on vertical positions
     kPhase,      // product of diagonals over any qubits
+    kParity,     // factors by the parities of many qubits
     kSwapLane,   // exchanges a lane position with a vertical one
     kGather      // amplitude i comes from amplitude index[i] of the tile
 };
@@ -41,7 +44,8 @@ struct Controls {
     std::uint32_t lane_mask = 0, lane_value = 0;    // bits of the lane number
 };
 
-// A diagonal that depends on qubits outside the tile; its factors are selected once per tile.
+// A diagonal that depends on qubits outside the tile; its factors are selected once per tile. Of a parity outer_mask alone:
+// its qubits outside; the first one of a sweep has the pattern of each vector of the tile from inner_index on.
 struct PhaseTerm {
     index_t outer_mask = 0, outer_value = 0;  // controls outside the tile
     std::uint8_t num_outer = 0, num_inner = 0;
@@ -72,7 +76,7 @@ struct Sweep {
     std::uint8_t flip = 0;     // kRotation: bit j reads target j inverted; kLaneReal: own entries are 1; kPermute: phases are 1
     bool local = false;        // touches one block of 2^block_bits amplitudes at a time
     std::uint32_t data = 0;    // first number of the sweep in `data` (or `indices`)
-    std::uint32_t phase = 0;   // kPhase: which
+    std::uint32_t phase = 0;   // kPhase: which; kParity: first term
     Controls controls;
 };
 
