@@ -36,6 +36,8 @@ FAMILIES = (
         "trotter_ising",
         "efficient_su2",
         "grover",
+        "uccsd",
+        "transpiled",
     ),
     *("dense5", "dense8", "dense10"),
 )

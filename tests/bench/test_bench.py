@@ -242,7 +242,8 @@ def test_peers_compute_what_qiskit_computes(name, family):
             except UnsupportedError:
                 continue
             fidelity, error = difference(state, Statevector(circuit).data)
-            assert error < (1e-12 if precision == "double" else 1e-5), (variant, precision)
+            rounding = 2.0**-26 * len(circuit.data)  # of single precision, in families of thousands of gates
+            assert error < (1e-12 if precision == "double" else 1e-5 + rounding), (variant, precision)
             assert fidelity == pytest.approx(1, abs=1e-5)
 
 

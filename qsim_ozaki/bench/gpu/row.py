@@ -105,8 +105,10 @@ class Contestant:
 
 def lowered(family: str, num_qubits: int, seed: int) -> OpList:
     """The operators of a family's circuit, which measures nothing."""
-    (ops,) = lower(build(family, num_qubits, seed)).body
-    return OpList.of([ops] if isinstance(ops, Op) else ops)  # type: ignore[arg-type]
+    ops = OpList()
+    for item in lower(build(family, num_qubits, seed)).body:
+        ops.extend(OpList.of([item] if isinstance(item, Op) else item))  # type: ignore[arg-type]
+    return ops
 
 
 def seconds_of(run: Clocked, num_qubits: int) -> float:

@@ -2,6 +2,7 @@
 
 import pytest
 from support.devices import H200
+from support.lowered import one_by_one
 
 from qsim_ozaki.circuits import FAMILIES, build
 from qsim_ozaki.engines.cuda.codegen import straight
@@ -25,7 +26,7 @@ ROWS = [
 def heaviest(name, precision, architecture):
     """The longest program of the family's plan, None where only the interpreter knows its operators."""
     circuit = build(name, NUM_QUBITS).remove_final_measurements(inplace=False)
-    (ops,) = lower(circuit).body
+    ops = one_by_one(lower(circuit).body)
     programs = []
     for step in plan(ops, NUM_QUBITS, H200, PlanOptions(precision=precision)).steps:
         if isinstance(step, TilePass):
