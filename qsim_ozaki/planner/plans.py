@@ -16,7 +16,7 @@ from qsim_ozaki.ir import Device, Kind, Op, OpList, Prediction, Prepare, Relabel
 from qsim_ozaki.planner.cost import predict_prepare, total
 from qsim_ozaki.planner.explain import Explained, explain_steps
 from qsim_ozaki.planner.footprint import Footprint
-from qsim_ozaki.planner.fuse import absorb_product, collect_parities, fuse
+from qsim_ozaki.planner.fuse import absorb_product, collect_rotations, fuse
 from qsim_ozaki.planner.kak import split_two_qubit_gates
 from qsim_ozaki.planner.notebook import MAX_ROWS, plan_html
 from qsim_ozaki.planner.options import PlanOptions
@@ -31,6 +31,7 @@ SEARCH_GAIN = 0.05  # share of a run's time that a longer search saves where it 
 # Within 2 % the plan with fewer passes is preferred: the predictions are not more exact than that, and every pass costs
 # time (docs/internals/what_bounds_a_pass.md).
 NEAR = 1.02
+MAX_DIRECTION = 6  # qubits with X or Y of a Pauli rotation: wider ones fit few tiles with others
 MAX_QUBITS = 62  # a mask of qubits is one machine word; no memory holds a wider state
 
 
@@ -146,7 +147,7 @@ def prepare_task(
     if num_qubits > MAX_QUBITS:
         raise CapacityError(too_wide(num_qubits, options.precision, device.name, device.memory_bytes))
     before = tuple(range(num_qubits)) if position is None else tuple(position)
-    relabelled, final = collect_parities(ops, before)
+    relabelled, final = collect_rotations(ops, before, _max_direction(device, options.precision))
     fused = fuse(relabelled, num_qubits, options.max_fused_qubits)
     restoring_swaps = order_swaps(final) if options.restore_order else []
     starts = []
@@ -159,6 +160,13 @@ def prepare_task(
         remaining.native.number()
         starts.append(replace(start, ops=remaining))
     return Task(num_qubits, device, options, before, final, tuple(starts))
+
+
+def _max_direction(device: Device, precision: str) -> int:
+    """Returns on how many qubits the strings of Pauli rotations may have X or Y: all of them must fit a tile."""
+    if not device.abilities.rotates_paulis:
+        return 0
+    return max(0, min(MAX_DIRECTION, device.tile_for(precision) - device.line_for(precision)))
 
 
 def decide(task: Task) -> tuple[Plan, int]:

@@ -180,8 +180,8 @@ class Fusion {
 
     // Appends `op` after what must come before it.
     void emit(const OpHead& op) {
-        const bool diagonal = is_diagonal(op.kind);
-        for (int j = 0; j < op.num_targets; ++j) flush(ops_.targets(op)[j], diagonal);
+        const index_t mixed = ops_.mixed(op);
+        for (int j = 0; j < op.num_targets; ++j) flush(ops_.targets(op)[j], !(mixed >> ops_.targets(op)[j] & 1));
         for (int j = 0; j < op.num_controls; ++j) flush(OpList::control_qubit(ops_.controls(op)[j]), true);
         note(ops_.targets(op), op.num_targets + op.num_controls);
         out_.append(ops_, op);
