@@ -13,11 +13,6 @@ namespace {
 constexpr double kRounding = 4 * 0x1p-53;  // parts of a matrix entry below this are rounding of exact zeros
 const Matrix2 kIdentity{1, 0, 0, 1};
 
-Matrix2 multiply(const Matrix2& a, const Matrix2& b) {  // b acts first
-    return {times(a[0], b[0]) + times(a[1], b[2]), times(a[0], b[1]) + times(a[1], b[3]),
-            times(a[2], b[0]) + times(a[3], b[2]), times(a[2], b[1]) + times(a[3], b[3])};
-}
-
 complex_t unit(complex_t z) { return z == 0.0 ? complex_t(1) : z / std::abs(z); }
 
 // A phase without its rounding where it is a multiple of a quarter turn.
@@ -246,6 +241,11 @@ Split split(const Matrix2& u) {
     complex_t right1 = quarters(cosine >= sine ? unit(d / left1) : unit(-b / left0));
     if (right1.real() < 0 || (right1.real() == 0 && right1.imag() < 0)) left1 = -left1, right1 = -right1, sine = -sine;
     return {{left0, 0, 0, left1}, {cosine, -sine, sine, cosine}, {1, 0, 0, right1}};
+}
+
+Matrix2 multiply(const Matrix2& a, const Matrix2& b) {  // b acts first
+    return {times(a[0], b[0]) + times(a[1], b[2]), times(a[0], b[1]) + times(a[1], b[3]),
+            times(a[2], b[0]) + times(a[3], b[2]), times(a[2], b[1]) + times(a[3], b[3])};
 }
 
 const Matrix2& hadamard() {

@@ -32,6 +32,8 @@ struct Split {
 };
 Split split(const Matrix2& u);
 
+Matrix2 multiply(const Matrix2& a, const Matrix2& b);  // b acts first
+
 const Matrix2& hadamard();
 
 // Whether `op` is a one-qubit operator without controls; then `matrix` is it.

@@ -12,11 +12,6 @@ constexpr double kRounding = 4 * 0x1p-53;  // parts of an entry below this are r
 const complex_t kI(0, 1);
 const Matrix2 kLetters[3] = {{0, 1, 1, 0}, {0, -kI, kI, 0}, {1, 0, 0, -1}};
 
-Matrix2 product(const Matrix2& a, const Matrix2& b) {  // b acts first
-    return {times(a[0], b[0]) + times(a[1], b[2]), times(a[0], b[1]) + times(a[1], b[3]),
-            times(a[2], b[0]) + times(a[3], b[2]), times(a[2], b[1]) + times(a[3], b[3])};
-}
-
 Matrix2 adjoint(const Matrix2& u) { return {std::conj(u[0]), std::conj(u[2]), std::conj(u[1]), std::conj(u[3])}; }
 
 // The letter and the sign of a matrix that is a Pauli to rounding.
@@ -48,7 +43,7 @@ Matrix2 without_rounding(const Matrix2& u) {
 std::optional<Clifford> clifford(const Matrix2& u) {
     Clifford out{without_rounding(u), {}, {}};
     for (int k = 0; k < 2; ++k) {
-        const auto image = pauli_of(product(product(u, kLetters[2 * k]), adjoint(u)));
+        const auto image = pauli_of(multiply(multiply(u, kLetters[2 * k]), adjoint(u)));
         if (!image) return std::nullopt;
         out.letter[k] = image->first, out.negative[k] = image->second;
     }

@@ -17,6 +17,9 @@ namespace {
 
 constexpr std::size_t kLookBack = 512;  // operators that a gate looks at: without a limit, time grows as their square
 constexpr std::size_t kMostWaiting = 4096;
+// Costs in sweeps over a tile: of a one-qubit gate, three of which share one; of a diagonal, all of which share one; and of each
+// qubit that a rotation needs in the tile.
+constexpr double kGateCost = 1 / 3.0, kTableCost = 0.05, kDirectionCost = 0.08, kMostMore = 8;
 
 index_t mask_of(int qubit) { return index_t{1} << qubit; }
 
@@ -110,40 +113,64 @@ class Collector {
         push(diagonal);
     }
 
+    // The gate disappears with those before it on its qubit with which it makes 1, else it joins the last one: unless the
+    // rotations between would cost more then than it saves.
     void take_clifford(const Clifford& gate, int qubit) {
         Waiting item{Type::kClifford};
         item.used = mask_of(qubit), item.qubit = qubit, item.gate = gate;
-        const Waiting::Action action = item.action();
-        for (std::size_t j = waiting_.size(), looked = 0; j-- > 0 && looked < kLookBack; ++looked) {
-            Waiting& before = waiting_[j];
-            if (before.type == Type::kRotation) continue;
-            if (before.type == Type::kClifford && before.qubit == qubit) {
-                for (std::size_t i = j + 1; i < waiting_.size(); ++i)
-                    if (waiting_[i].type == Type::kRotation) conjugate(waiting_[i].sum, gate, qubit);
-                return multiply(j, gate);
+        std::vector<std::size_t> others;  // gates of the qubit, last one first
+        Clifford product = gate;
+        std::optional<Clifford> joined;   // with the last one alone
+        double more = 0;
+        for (std::size_t j = waiting_.size(), looked = 0; j-- > 0 && looked < kLookBack && more < kMostMore; ++looked) {
+            const Waiting& before = waiting_[j];
+            if (before.type == Type::kRotation) {
+                more += cost_after(before.sum, product, qubit) - cost_of(before.sum);
+            } else if (before.type == Type::kClifford && before.qubit == qubit) {
+                const auto both = clifford(multiply(product.matrix, before.gate.matrix));
+                if (!both) break;  // rounding has added up
+                product = *both;
+                others.push_back(j);
+                if (product.is_identity() && more <= kGateCost * static_cast<double>(others.size() + 1)) return join(others, item, product);
+                if (others.size() == 1 && more <= kGateCost) joined = product;
+            } else if (item.action().meets(before.action())) {
+                break;
             }
-            if (action.meets(before.action())) break;
         }
-        push(item);
+        if (!joined) return push(item);
+        others.resize(1);
+        join(others, item, *joined);
     }
 
-    // Clifford gate number j becomes `gate` after it; it disappears where that is 1.
-    void multiply(std::size_t j, const Clifford& gate) {
-        const Matrix2 &a = gate.matrix, b = waiting_[j].gate.matrix;
-        const Matrix2 both{times(a[0], b[0]) + times(a[1], b[2]), times(a[0], b[1]) + times(a[1], b[3]),
-                           times(a[2], b[0]) + times(a[3], b[2]), times(a[2], b[1]) + times(a[3], b[3])};
-        const auto merged = clifford(both);
-        if (!merged) {  // rounding has added up: both stay
-            Waiting item = waiting_[j];
-            item.gate = gate;
-            waiting_.insert(waiting_.begin() + j + 1, item);
-        } else if (merged->is_identity()) {
-            const complex_t phase = both[0] / std::abs(both[0]);
-            if (phase != 1.0) out_.append(Kind::kDiagonal, nullptr, 0, 0, &phase, 1, nullptr, name_);
-            waiting_.erase(waiting_.begin() + j);
-        } else {
-            waiting_[j].gate = *merged;
+    // In sweeps over a tile.
+    double cost_of(const PauliSum& sum) const {
+        const int weight = __builtin_popcountll(sum.x | sum.z), direction = __builtin_popcountll(sum.x);
+        if (!direction) return weight <= 2 ? kTableCost : 1;
+        if (weight == 1) return kGateCost;
+        return 1 + kDirectionCost * direction + (direction > max_direction_ ? 2 * kGateCost * direction : 0);
+    }
+    double cost_after(PauliSum sum, const Clifford& gate, int qubit) const {
+        conjugate(sum, gate, qubit);
+        return cost_of(sum);
+    }
+
+    // The Clifford gate `last` moves back through the rotations to the gates `others`, the last one first: together they are `product`.
+    void join(const std::vector<std::size_t>& others, const Waiting& last, const Clifford& product) {
+        Clifford after = last.gate;
+        std::size_t end = waiting_.size();
+        for (const std::size_t j : others) {
+            for (std::size_t i = j + 1; i < end; ++i)
+                if (waiting_[i].type == Type::kRotation) conjugate(waiting_[i].sum, after, last.qubit);
+            if (const auto both = clifford(multiply(after.matrix, waiting_[j].gate.matrix))) after = *both;
+            end = j;
         }
+        if (!product.is_identity()) {
+            waiting_[others.back()].gate = product;
+            return;
+        }
+        for (const std::size_t j : others) waiting_.erase(waiting_.begin() + j);
+        const complex_t phase = product.matrix[0];
+        if (phase != 1.0) out_.append(Kind::kDiagonal, nullptr, 0, 0, &phase, 1, nullptr, name_);
     }
 
     // CX from program qubit `control` to `target`.
