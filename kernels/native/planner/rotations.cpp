@@ -308,6 +308,9 @@ class Collector {
 }  // namespace
 
 OpList collect_rotations(const OpList& ops, std::vector<int>& place, int max_direction) {
+    bool any_cx = false;
+    for (std::size_t k = 0; k < ops.size() && !any_cx; ++k) any_cx = is_cx(ops, ops[k]);
+    if (!any_cx) return relabel_swaps(ops, place);
     std::vector<int> end = place;
     if (auto fewer = Collector(ops, end, max_direction).run()) {
         place = end;
