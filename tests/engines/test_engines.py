@@ -38,7 +38,8 @@ def test_every_position_and_control_pattern(engine, rng, kind, precision):
     num_qubits = 7
     qubits = tuple(range(num_qubits))
     for target, control in itertools.permutations(range(num_qubits), 2):
-        for controls, ctrl_state in (((), 0), ((control,), 0), ((control,), 1)):
+        patterns = [((), 0)] if kind is Kind.PARITY else [((), 0), ((control,), 0), ((control,), 1)]
+        for controls, ctrl_state in patterns:
             data, permutation = data_of(rng, kind, 1)
             op = Op(kind, (target,), data, controls, ctrl_state, permutation)
             state = random_state(rng, num_qubits)

