@@ -39,9 +39,7 @@ def relabel_swaps(ops: Iterable[Op], position: Sequence[int]) -> tuple[OpList, t
     return OpList(relabelled), tuple(place)
 
 
-def collect_rotations(
-    ops: Iterable[Op], position: Sequence[int], max_direction: int
-) -> tuple[OpList, tuple[int, ...]]:
+def collect_rotations(ops: Iterable[Op], position: Sequence[int], max_direction: int) -> tuple[OpList, tuple[int, ...]]:
     """Returns what `relabel_swaps` returns, with fewer Clifford gates.
 
     Clifford gates that undo each other around rotations leave rotations about Pauli strings: a ladder of CX gates in a

@@ -164,9 +164,7 @@ def prepare_task(
     return Task(num_qubits, device, options, before, tuple(starts))
 
 
-def _spellings(
-    ops: OpList, position: tuple[int, ...], max_direction: int
-) -> Iterator[tuple[OpList, tuple[int, ...]]]:
+def _spellings(ops: OpList, position: tuple[int, ...], max_direction: int) -> Iterator[tuple[OpList, tuple[int, ...]]]:
     """Yields ``ops`` on physical qubits, each with the qubits' places after it, in the ways that may be the cheapest.
 
     Where many Clifford gates undo each other, that way is the cheapest. Where few do, the rotations that they leave may
