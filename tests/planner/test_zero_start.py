@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from support import tile_twin
 from support.devices import DEVICE, H200, with_abilities, with_memory
-from support.random_ops import SMALL_KINDS, KINDS, random_op
+from support.random_ops import KINDS, SMALL_KINDS, random_op
 from support.reference import apply_ops, tolerance, zero_state
 from support.reference_engine import final_vector
 

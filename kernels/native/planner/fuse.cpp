@@ -243,6 +243,12 @@ Split split(const Matrix2& u) {
     return {{left0, 0, 0, left1}, {cosine, -sine, sine, cosine}, {1, 0, 0, right1}};
 }
 
+Matrix2 axis_matrix(std::uint32_t letter, complex_t a, complex_t b) {
+    const complex_t i_b = times(complex_t(0, 1), b);
+    if (letter == kLetterX) return {a, b, b, a};
+    return letter == kLetterY ? Matrix2{a, -i_b, i_b, a} : Matrix2{a + b, 0, 0, a - b};
+}
+
 Matrix2 multiply(const Matrix2& a, const Matrix2& b) {  // b acts first
     return {times(a[0], b[0]) + times(a[1], b[2]), times(a[0], b[1]) + times(a[1], b[3]),
             times(a[2], b[0]) + times(a[3], b[2]), times(a[2], b[1]) + times(a[3], b[3])};
@@ -259,6 +265,7 @@ bool one_qubit_matrix(const OpList& ops, const OpHead& op, Matrix2& matrix) {
     const complex_t* data = ops.data(op);
     if (op.kind == Kind::kHadamard) matrix = hadamard();
     else if (op.kind == Kind::kUnitary) matrix = {data[0], data[1], data[2], data[3]};
+    else if (op.kind == Kind::kPauli) matrix = axis_matrix(ops.letters(op)[0], data[0], data[1]);
     else if (is_diagonal(op.kind) || ops.permutation(op)[0] == 0) matrix = {data[0], 0, 0, data[1]};
     else matrix = {0, data[1], data[0], 0};
     return true;

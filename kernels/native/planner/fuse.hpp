@@ -32,6 +32,7 @@ struct Split {
 };
 Split split(const Matrix2& u);
 
+Matrix2 axis_matrix(std::uint32_t letter, complex_t a, complex_t b);  // a + b X, Y or Z
 Matrix2 multiply(const Matrix2& a, const Matrix2& b);  // b acts first
 
 const Matrix2& hadamard();

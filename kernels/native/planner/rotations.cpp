@@ -257,7 +257,6 @@ class Collector {
 
     void emit_rotation(const PauliSum& sum) {
         const auto& [a, b, x, z] = sum;
-        const complex_t i_b = times(complex_t(0, 1), b);
         std::int32_t targets[64];
         std::uint32_t letters[64];
         int count = 0;
@@ -266,8 +265,7 @@ class Collector {
             letters[count] = !(x >> targets[count] & 1) ? kLetterZ : z >> targets[count] & 1 ? kLetterY : kLetterX;
         }
         if (!x) return emit_parity(targets, count, a + b, a - b);
-        if (count == 1)
-            return emit_matrix(targets[0], letters[0] == kLetterX ? Matrix2{a, b, b, a} : Matrix2{a, -i_b, i_b, a}, name_);
+        if (count == 1) return emit_matrix(targets[0], axis_matrix(letters[0], a, b), name_);
         if (__builtin_popcountll(x) <= max_direction_) {
             const complex_t data[2] = {a, b};
             return out_.append(Kind::kPauli, targets, count, 0, data, 2, letters, name_);

@@ -1,4 +1,4 @@
-"""Rotations about Pauli strings: every direction and letter in every place, alone, several of one direction, among others."""
+"""Rotations about Pauli strings: every direction and letter in every place, alone, together, among others."""
 
 import itertools
 
@@ -58,7 +58,7 @@ def test_every_pair_of_qubits(cpu, rng, letters, precision):
 
 @pytest.mark.parametrize("precision", PRECISIONS)
 def test_rotations_of_one_direction_that_commute_or_do_not(cpu, rng, precision):
-    """The strings of an excitation and others: eight commute, more parities than one sweep tells apart do not fit it."""
+    """Of those that commute, one sweep takes as many as it can tell apart by four parities."""
     num_qubits, tile = 12, tuple(range(10))
     for _ in range(20):
         mixed = rng.permutation(tile)[:4].tolist()
