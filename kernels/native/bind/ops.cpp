@@ -82,8 +82,8 @@ void append(OpList& ops, int kind, std::vector<std::int32_t> qubits, const std::
     const bool parity = structure == Kind::kParity || structure == Kind::kPauli;
     if (num_targets > (parity ? 64 : 32)) throw std::invalid_argument("an operator has too many targets");
     if (parity && !controls.empty()) throw std::invalid_argument("a parity or a Pauli has controls");
-    const std::size_t rows = parity ? 2 : std::size_t{1} << num_targets;
-    const std::size_t num_data = structure == Kind::kUnitary ? rows * rows : structure == Kind::kHadamard ? 0 : rows;
+    const std::size_t rows = parity ? 2 : std::size_t{1} << num_targets, squared = rows * rows;
+    const std::size_t num_data = structure == Kind::kUnitary ? squared : structure == Kind::kHadamard ? 0 : rows;
     if (data.size() != num_data || (structure == Kind::kPermutation || structure == Kind::kPauli) != permutation.has_value())
         throw std::invalid_argument("an operator's data does not have its kind's shape");
     std::vector<std::uint32_t> places;
@@ -178,10 +178,11 @@ std::vector<std::tuple<index_t, index_t, OpList>> chosen(const OpList& ops, int 
     return out;
 }
 
+std::pair<OpList, std::vector<int>> with_place(OpList ops, const std::vector<int>& place) { return {std::move(ops), place}; }
+
 bool only_hadamards(const OpList& ops) {
     for (std::size_t k = 0; k < ops.size(); ++k) {
-        Matrix2 m;
-        if (!one_qubit_matrix(ops, ops[k], m) || m != hadamard()) return false;
+        if (Matrix2 m; !one_qubit_matrix(ops, ops[k], m) || m != hadamard()) return false;
     }
     return true;
 }
@@ -230,8 +231,7 @@ void bind_ops(nb::module_& m) {
         }, "kind"_a, "num_targets"_a, "num_controls"_a, "num_values"_a, "values"_a, "permutation"_a, "name"_a);
 
     nb::class_<OpList>(m, "OpList")
-        .def(nb::init<>())
-        .def("__len__", &OpList::size)
+        .def(nb::init<>()).def("__len__", &OpList::size)
         .def("append", &append, "kind"_a, "targets"_a, "controls"_a, "ctrl_state"_a, "data"_a, "permutation"_a.none(), "name"_a)
         .def("get", &get, "number"_a)
         .def("content", &content, "most"_a)
@@ -248,16 +248,12 @@ void bind_ops(nb::module_& m) {
             const bool square = targets.size() <= 32 && matrix.shape(0) == std::size_t{1} << targets.size() && matrix.shape(1) == matrix.shape(0);
             return square ? append_unitary(ops, matrix.data(), targets, intern_name(name)) : HUGE_VAL;
         }, "matrix"_a, "targets"_a, "name"_a, "Appends a matrix within UNITARY_ROUNDING of a unitary one; returns its distance.")
-        .def("filled", &filled, "row"_a)
-        .def("part", &part, "begin"_a, "end"_a)
+        .def("filled", &filled, "row"_a).def("part", &part, "begin"_a, "end"_a)
         .def("touched_qubits", &OpList::touched_qubits, "all"_a)
-        .def("relabel_swaps", [](const OpList& ops, std::vector<int> place) {
-            OpList moved = relabel_swaps(ops, place);
-            return std::make_pair(std::move(moved), std::move(place));
-        }, "place"_a)
+        .def("relabel_swaps", [](const OpList& ops, std::vector<int> place) { return with_place(relabel_swaps(ops, place), place); },
+             "place"_a)
         .def("collect_rotations", [](const OpList& ops, std::vector<int> place, int max_direction) {
-            OpList fewer = collect_rotations(ops, place, max_direction);
-            return std::make_pair(std::move(fewer), std::move(place));
+            return with_place(collect_rotations(ops, place, max_direction), place);
         }, "place"_a, "max_direction"_a)
         .def("fuse", &fuse, "num_qubits"_a, "max_fused_qubits"_a, nb::call_guard<nb::gil_scoped_release>())
         .def("absorb_product", [](const OpList& ops, int num_qubits, bool basis_states_only) {
@@ -279,10 +275,8 @@ void bind_ops(nb::module_& m) {
             const TileWork work = tile_work(ops);
             return std::make_tuple(work.flops, work.sweeps, work.phase_layers, work.mixes, work.wide, work.wide_flops);
         })
-        .def("only_hadamards", &only_hadamards)
         .def("large_matrices", &large_matrices, "num_targets"_a)
-        .def("mixed_mask", &mixed_mask)
-        .def("spread", &spread)
+        .def("only_hadamards", &only_hadamards).def("mixed_mask", &mixed_mask).def("spread", &spread)
         .def("name_counts", &name_counts);
     m.attr("UNITARITY_TOLERANCE") = kUnitarityTolerance;
     m.attr("UNITARY_ROUNDING") = kUnitaryRounding;
@@ -297,9 +291,7 @@ void bind_ops(nb::module_& m) {
         return distance_from_unitary(matrix.data(), size);
     }, "matrix"_a, "size"_a, "How far a row-major matrix is from a unitary one; see ir/matrix_check.hpp.");
     m.def("split", [](const std::vector<complex_t>& u) {
-        Matrix2 matrix;
-        std::copy_n(u.begin(), 4, matrix.begin());
-        const Split parts = split(matrix);
+        const Split parts = split({u.at(0), u.at(1), u.at(2), u.at(3)});
         const auto list = [](const Matrix2& m2) { return std::vector<complex_t>(m2.begin(), m2.end()); };
         return std::make_tuple(list(parts.left), list(parts.core), list(parts.right));
     }, "matrix"_a, "Row-major (left, core, right) of a row-major 2 x 2 unitary; see planner/fuse.hpp.");

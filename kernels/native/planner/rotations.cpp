@@ -10,6 +10,7 @@
 
 #include "planner/fuse.hpp"
 #include "planner/pauli.hpp"
+#include "planner/waiting.hpp"
 
 namespace qsim {
 
@@ -23,32 +24,6 @@ constexpr double kGateCost = 1 / 3.0, kTableCost = 0.05, kDirectionCost = 0.08, 
 
 index_t mask_of(int qubit) { return index_t{1} << qubit; }
 
-// Something that waits, on physical qubits.
-struct Waiting {
-    enum class Type : std::uint8_t { kCx, kClifford, kRotation, kDiagonal } type;
-    index_t control = 0, target = 0;  // of a CX: masks of one qubit
-    index_t used = 0;                 // of a Clifford gate or another diagonal
-    int qubit = 0;                    // of a Clifford gate
-    Clifford gate{};
-    PauliSum sum;
-    std::size_t number = 0;  // of another diagonal: its own in the list
-
-    // The qubits on which it acts like X, like Z, and otherwise: it commutes with what acts alike.
-    struct Action {
-        index_t x = 0, z = 0, any = 0;
-        bool meets(const Action& o) const { return (x & (o.z | o.any)) || (z & (o.x | o.any)) || (any & (o.x | o.z | o.any)); }
-        void operator|=(const Action& o) { x |= o.x, z |= o.z, any |= o.any; }
-        index_t all() const { return x | z | any; }
-    };
-    Action action() const {
-        if (type == Type::kCx) return {target, control, 0};
-        if (type == Type::kDiagonal) return {0, used, 0};
-        if (type == Type::kRotation) return {sum.x & ~sum.z, sum.z & ~sum.x, sum.x & sum.z};
-        if (gate.keeps_x()) return {used, 0, 0};
-        if (gate.keeps_z()) return {0, used, 0};
-        return {0, 0, used};
-    }
-};
 using Type = Waiting::Type;
 
 class Collector {
@@ -119,7 +94,8 @@ class Collector {
         Waiting item{Type::kClifford};
         item.used = mask_of(qubit), item.qubit = qubit, item.gate = gate;
         std::vector<std::size_t> others;  // gates of the qubit, last one first
-        Clifford product = gate;
+        Waiting moved = item;             // the gate after those
+        Clifford& product = moved.gate;
         std::optional<Clifford> joined;   // with the last one alone
         double more = 0;
         for (std::size_t j = waiting_.size(), looked = 0; j-- > 0 && looked < kLookBack && more < kMostMore; ++looked) {
@@ -133,7 +109,7 @@ class Collector {
                 others.push_back(j);
                 if (product.is_identity() && more <= kGateCost * static_cast<double>(others.size() + 1)) return join(others, item, product);
                 if (others.size() == 1 && more <= kGateCost) joined = product;
-            } else if (item.action().meets(before.action())) {
+            } else if (moved.action().meets(before.action())) {
                 break;
             }
         }
