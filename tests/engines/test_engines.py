@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from support.random_ops import data_of, random_op, random_state, random_unitary
+from support.random_ops import KINDS, data_of, random_op, random_state, random_unitary
 from support.reference import apply_op, tolerance
 
 from qsim_ozaki.errors import CapacityError
@@ -33,7 +33,7 @@ def reference(state, ops):
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)
-@pytest.mark.parametrize("kind", list(Kind))
+@pytest.mark.parametrize("kind", KINDS)
 def test_every_position_and_control_pattern(engine, rng, kind, precision):
     num_qubits = 7
     qubits = tuple(range(num_qubits))

@@ -6,6 +6,7 @@ import qsim_ozaki._native as _native
 from qsim_ozaki.ir import EMPTY, Kind, Op, OpList
 
 SWAP = np.array([0, 2, 1, 3])
+KINDS = (Kind.DIAGONAL, Kind.PERMUTATION, Kind.HADAMARD, Kind.UNITARY)  # of gates; only plans have others
 
 
 def random_unitary(rng, size):
@@ -73,7 +74,7 @@ def data_of(rng, kind, count):
 
 def random_op(rng, num_qubits, tile=None, max_targets=4, max_controls=3):
     """A random op; where it mixes qubits, they are in ``tile`` (None: any)."""
-    kind = list(Kind)[rng.integers(len(Kind))]
+    kind = KINDS[rng.integers(len(KINDS))]
     inner = list(range(num_qubits)) if tile is None or kind is Kind.DIAGONAL else list(tile)
     if kind is Kind.PERMUTATION and len(inner) > 1 and rng.integers(4) == 0:
         a, b = rng.permutation(inner)[:2]
@@ -84,6 +85,16 @@ def random_op(rng, num_qubits, tile=None, max_targets=4, max_controls=3):
     controls = tuple(int(q) for q in rest[: rng.integers(0, max_controls + 1)])
     data, permutation = data_of(rng, kind, count)
     return Op(kind, targets, data, controls, int(rng.integers(1 << len(controls))), permutation)
+
+
+def random_parity(rng, num_qubits, least=3, most=30):
+    """A random parity on ``least`` to ``most`` qubits, of any angle, now and then of quarter or eighth turns."""
+    count = int(rng.integers(min(least, num_qubits), min(most, num_qubits) + 1))
+    targets = tuple(int(q) for q in rng.permutation(num_qubits)[:count])
+    turns = rng.integers(0, 8, 2) / 8 if rng.integers(3) == 0 else rng.uniform(0, 1, 2)
+    if rng.integers(2):
+        turns[1] = -turns[0]
+    return Op(Kind.PARITY, targets, np.exp(2j * np.pi * turns))
 
 
 def slotted(rng, ops, num_rows):
