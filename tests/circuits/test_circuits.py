@@ -5,13 +5,17 @@ import itertools
 import numpy as np
 import pytest
 from qiskit import QuantumCircuit
-from qiskit.quantum_info import Operator, Statevector
+from qiskit.quantum_info import Clifford, Operator, Pauli, Statevector
 
 from qsim_ozaki.circuits import FAMILIES, build
+from qsim_ozaki.circuits.clifford_t import clifford_t
 from qsim_ozaki.circuits.dense_blocks import dense_blocks
 from qsim_ozaki.circuits.grover import grover
+from qsim_ozaki.circuits.molecule_trotter import molecule_trotter
 from qsim_ozaki.circuits.qaoa import qaoa
 from qsim_ozaki.circuits.supremacy_grid import couplers, supremacy_grid
+from qsim_ozaki.circuits.transpiled import transpiled
+from qsim_ozaki.circuits.uccsd import uccsd
 
 CLOSE = {"rtol": 0, "atol": 1e-13}
 H = np.array([[1, 1], [1, -1]]) / np.sqrt(2)
@@ -45,7 +49,8 @@ def test_every_family_has_its_width_and_no_measurement(name):
     assert not circuit.parameters
     assert circuit == build(name, width, seed=3)
     assert len({instruction.operation.name for instruction in circuit.data}) > 0
-    assert np.isclose(np.linalg.norm(state_of(circuit)), 1, **CLOSE)
+    rounding = 1e-16 * len(circuit.data)
+    assert np.isclose(np.linalg.norm(state_of(circuit)), 1, rtol=0, atol=CLOSE["atol"] + rounding)
 
 
 @pytest.mark.parametrize("name", [name for name, row in FAMILIES.items() if row.min_qubits < 5])
@@ -62,6 +67,11 @@ RANDOM = [
     "quantum_volume",
     "random_brickwork",
     "efficient_su2",
+    "uccsd",
+    "molecule_trotter",
+    "clifford_t",
+    "cuccaro_adder",
+    "transpiled",
     "dense5",
 ]
 
@@ -283,3 +293,72 @@ def test_dense_blocks_are_unitary_and_wide(k, blocks):
         assert len(instruction.qubits) == k
         np.testing.assert_allclose(matrix @ matrix.conj().T, np.eye(2**k), rtol=0, atol=1e-12)
         assert abs(matrix).min() > 0
+
+
+def annihilator(n, orbital):
+    """The Jordan-Wigner matrix of an electron's annihilation on ``orbital``."""
+    lower = np.array([[0.0, 1.0], [0.0, 0.0]])
+    return np.diag(kron([Z.diagonal()] * orbital + [np.ones(2)] * (n - orbital))) @ np.kron(
+        np.eye(2 ** (n - 1 - orbital)), np.kron(lower, np.eye(2**orbital))
+    )
+
+
+@pytest.mark.parametrize(("n", "excitations"), [(4, 3), (5, 2), (7, 6)])
+def test_uccsd_is_the_product_of_its_excitations(n, excitations):
+    """K = T - T^dagger has K^3 = -K, so exp(angle K) = 1 + sin(angle) K + (1 - cos(angle)) K^2."""
+    circuit = uccsd(n, 5, excitations)
+    assert len(circuit.metadata["excitations"]) == excitations
+    state = np.zeros(2**n)
+    state[2 ** (n // 2) - 1] = 1
+    a = [annihilator(n, orbital) for orbital in range(n)]
+    for i, j, p, q, angle in circuit.metadata["excitations"]:
+        assert i < j < n // 2 <= p < q
+        hop = a[q].T @ a[p].T @ a[j] @ a[i]
+        k = hop - hop.T
+        state = state + np.sin(angle) * (k @ state) + (1 - np.cos(angle)) * (k @ (k @ state))
+    np.testing.assert_allclose(state_of(circuit), state, **CLOSE)
+    assert build("uccsd", 12).count_ops()["rz"] == 24 * 8
+
+
+@pytest.mark.parametrize("n", [4, 6])
+def test_molecule_trotter_is_the_product_of_its_rotations(n):
+    circuit = molecule_trotter(n, 3, strings=40)
+    state = np.zeros(2**n, complex)
+    state[2 ** (n // 2) - 1] = 1
+    for label, angle in circuit.metadata["strings"]:
+        assert label.count("Y") % 2 == 0
+        state = np.cos(angle / 2) * state - 1j * np.sin(angle / 2) * (Pauli(label).to_matrix() @ state)
+    np.testing.assert_allclose(state_of(circuit), state, **CLOSE)
+    assert len(build("molecule_trotter", 8).metadata["strings"]) == 400
+
+
+def test_clifford_t_is_clifford_but_for_a_tenth():
+    assert Clifford(clifford_t(20, t_share=0.0)).num_qubits == 20
+    counts = build("clifford_t", 20).count_ops()
+    assert 60 < counts["t"] < 140  # of 1000 gates on one qubit
+    assert counts["cx"] == 500
+
+
+@pytest.mark.parametrize(("n", "seed"), [(4, 0), (6, 1), (9, 2), (10, 3)])
+def test_cuccaro_adder_adds(n, seed):
+    circuit = build("cuccaro_adder", n, seed)
+    m = (n - 2) // 2
+    want = np.zeros(2**n)
+    for a in range(2**m):
+        total = a + circuit.metadata["addend"]
+        index = sum((a >> k & 1) << 2 * k + 1 | (total >> k & 1) << 2 * k + 2 for k in range(m))
+        want[index | total >> m << 2 * m + 1] = 2 ** (-m / 2)
+    np.testing.assert_allclose(state_of(circuit), want, **CLOSE)
+
+
+@pytest.mark.parametrize("family", ["qft", "efficient_su2", "uccsd", "cuccaro_adder"])
+def test_transpiled_is_its_family_on_a_line(family):
+    n = 6
+    circuit = transpiled(n, 3, family)
+    assert circuit.count_ops().keys() <= {"cx", "rz", "sx", "x"}
+    assert circuit.layout is None
+    for instruction in circuit.data:
+        places = [circuit.find_bit(qubit).index for qubit in instruction.qubits]
+        assert len(places) == 1 or abs(places[0] - places[1]) == 1
+    place = sum(((np.arange(2**n) >> q) & 1) << p for q, p in enumerate(circuit.metadata["qubits"]))
+    np.testing.assert_allclose(state_of(circuit)[place], state_of(build(family, n, 3)), rtol=0, atol=1e-12)
