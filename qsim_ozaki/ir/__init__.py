@@ -37,7 +37,16 @@ from qsim_ozaki.ir.expressions import (
     uint,
 )
 from qsim_ozaki.ir.op_list import KIND_NUMBERS, KIND_OF_NUMBER, OpList, mask_of
-from qsim_ozaki.ir.ops import DIAGONAL_KINDS, EMPTY, HADAMARD_MATRIX, PARITY_PRESERVING, ComplexArray, IndexArray, Kind, Op
+from qsim_ozaki.ir.ops import (
+    DIAGONAL_KINDS,
+    EMPTY,
+    HADAMARD_MATRIX,
+    PARITY_PRESERVING,
+    ComplexArray,
+    IndexArray,
+    Kind,
+    Op,
+)
 from qsim_ozaki.ir.pauli import (
     AXES,
     MINUS,

@@ -73,11 +73,13 @@ class Abilities:
         splits_two_qubit_gates: dense two-qubit gates run faster as rotations and a canonical gate.
         moves_qubits: a tile pass can store the qubits of its tile in another order.
         skips_zeros: a tile pass reads no amplitude that is known to be 0, so a new state need not be zeroed.
+        rotates_paulis: a tile pass can apply `Kind.PAULI`.
     """
 
     splits_two_qubit_gates: bool = False
     moves_qubits: bool = False
     skips_zeros: bool = False
+    rotates_paulis: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 import qsim_ozaki._native as _native
 from qsim_ozaki.ir.ops import Kind, Op
 
-KIND_NUMBERS = {Kind.DIAGONAL: 0, Kind.PERMUTATION: 1, Kind.HADAMARD: 2, Kind.UNITARY: 3, Kind.PARITY: 4}
+KIND_NUMBERS = {Kind.DIAGONAL: 0, Kind.PERMUTATION: 1, Kind.HADAMARD: 2, Kind.UNITARY: 3, Kind.PARITY: 4, Kind.PAULI: 5}
 KIND_OF_NUMBER = tuple(KIND_NUMBERS)
 
 

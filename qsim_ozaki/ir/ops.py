@@ -25,6 +25,7 @@ class Kind(Enum):
     HADAMARD = auto()  # no data: H on each target
     UNITARY = auto()  # data: (2**k, 2**k) row-major matrix
     PARITY = auto()  # data: factors where the sum of the targets' bits is even and odd: exp(i angle Z...Z), say
+    PAULI = auto()  # data: a and b of a I + b P, where P is a Pauli string on all targets: exp(-i angle P), say
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,10 +36,11 @@ class Op:
         kind: the structure of ``data``.
         targets: k distinct qubits; ``targets[0]`` is bit 0 of the matrix index.
         data: complex128; UNITARY ``(2**k, 2**k)``, DIAGONAL ``(2**k,)``, PERMUTATION ``(2**k,)`` phases,
-            HADAMARD empty, PARITY ``(2,)``.
-        controls: distinct qubits, none of them a target; a PARITY has none.
+            HADAMARD empty, PARITY and PAULI ``(2,)``.
+        controls: distinct qubits, none of them a target; a PARITY or a PAULI has none.
         ctrl_state: bit b is the value at which ``controls[b]`` is satisfied.
-        permutation: int64 ``(2**k,)``, PERMUTATION only: amplitude j goes to ``permutation[j]``, times ``data[j]``.
+        permutation: int64; PERMUTATION ``(2**k,)``: amplitude j goes to ``permutation[j]``, times ``data[j]``; PAULI
+            ``(k,)``: the letter of each target, 1 for X, 2 for Y, 3 for Z.
         name: the gate's name, which only plans and messages show.
     """
 
@@ -58,6 +60,9 @@ class Op:
     @property
     def mixed_qubits(self) -> tuple[int, ...]:
         """The qubits whose value the operator changes (none for a diagonal): a tile must contain them."""
+        if self.kind is Kind.PAULI:
+            assert self.permutation is not None, "a PAULI has letters"
+            return tuple(q for q, letter in zip(self.targets, self.permutation, strict=True) if letter != LETTER_Z)
         return () if self.kind in DIAGONAL_KINDS else self.targets
 
     def matrix(self) -> ComplexArray:
@@ -67,6 +72,12 @@ class Op:
             return self.data
         if self.kind is Kind.DIAGONAL:
             return np.asarray(np.diag(self.data), complex)
+        if self.kind is Kind.PAULI:
+            assert self.permutation is not None, "a PAULI has letters"
+            string = np.ones((1, 1), complex)
+            for letter in self.permutation:
+                string = np.asarray(np.kron(PAULI_MATRICES[letter - 1], string), complex)
+            return np.asarray(self.data[0] * np.eye(size) + self.data[1] * string, complex)
         if self.kind is Kind.PARITY:
             return np.asarray(np.diag(self.data[[j.bit_count() & 1 for j in range(size)]]), complex)
         if self.kind is Kind.PERMUTATION:
@@ -79,10 +90,12 @@ class Op:
         return out
 
 
+PAULI_MATRICES: ComplexArray = np.array([[[0, 1], [1, 0]], [[0, -1j], [1j, 0]], [[1, 0], [0, -1]]])  # X, Y, Z
+LETTER_Z = 3
 DIAGONAL_KINDS = (Kind.DIAGONAL, Kind.PARITY)  # they only multiply each amplitude by a factor
 HADAMARD_MATRIX: ComplexArray = np.array([[1, 1], [1, -1]], complex) / np.sqrt(2)
 # Name of a two-qubit unitary that preserves parity: its matrix has two 2x2 blocks, on {00, 11} and on {01, 10}.
 PARITY_PRESERVING = "core"
 EMPTY: ComplexArray = np.empty(0, complex)
-for _constant in (HADAMARD_MATRIX, EMPTY):
+for _constant in (HADAMARD_MATRIX, PAULI_MATRICES, EMPTY):
     _constant.setflags(write=False)

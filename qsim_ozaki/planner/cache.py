@@ -22,7 +22,8 @@ MAX_CACHED_BYTES = 32 << 20  # bytes of the operators of all cached plans; the p
 MAX_PATTERNS = 64  # number of plans whose decisions serve operators with other numbers
 MAX_PATTERN_BYTES = 32 << 20  # bytes of the keys of these plans; the plans need about as much again
 
-Key: TypeAlias = tuple[int, Device, PlanOptions, tuple[int, ...], tuple[int, ...], tuple[tuple[bytes, int, int], ...]]
+StartKey: TypeAlias = tuple[bytes, int, int, tuple[int, ...]]
+Key: TypeAlias = tuple[int, Device, PlanOptions, tuple[int, ...], tuple[StartKey, ...]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,7 +56,7 @@ class Patterns:
         if pattern is not None:
             return _with_numbers(pattern, task)
         new_plan, start = decide(task)
-        self._patterns.add(key, _Pattern(new_plan, start), sum(len(structure) for structure, _, _ in key[-1]))
+        self._patterns.add(key, _Pattern(new_plan, start), sum(len(structure) for structure, _, _, _ in key[-1]))
         return new_plan
 
 
@@ -67,9 +68,11 @@ def _key(task: Task) -> Key | None:
     least = least_block_qubits(task.options.arithmetic)
     if any(start.ops.native.large_matrices(least) for start in task.starts):
         return None
-    starts = tuple((start.ops.native.structure(), start.used.live, start.used.ones) for start in task.starts)
+    starts = tuple(
+        (start.ops.native.structure(), start.used.live, start.used.ones, start.final) for start in task.starts
+    )
     device = replace(task.device, memory_bytes=0)
-    return task.num_qubits, device, task.options, task.position, task.final, starts
+    return task.num_qubits, device, task.options, task.position, starts
 
 
 def _with_numbers(pattern: _Pattern, task: Task) -> Plan:

@@ -39,18 +39,20 @@ def relabel_swaps(ops: Iterable[Op], position: Sequence[int]) -> tuple[OpList, t
     return OpList(relabelled), tuple(place)
 
 
-def collect_parities(ops: Iterable[Op], position: Sequence[int]) -> tuple[OpList, tuple[int, ...]]:
-    """Returns what `relabel_swaps` returns, with fewer CX gates.
+def collect_rotations(ops: Iterable[Op], position: Sequence[int], max_direction: int) -> tuple[OpList, tuple[int, ...]]:
+    """Returns what `relabel_swaps` returns, with fewer Clifford gates.
 
-    CX gates that undo each other around diagonals leave factors by the parity of qubits (`Kind.PARITY`), which need no
-    qubit in the tile. So a Pauli rotation that is written as a ladder of CX gates costs its changes of basis alone. CX
-    gates there and back on a pair are one CX and a new name.
+    Clifford gates that undo each other around rotations leave rotations about Pauli strings: a ladder of CX gates in a
+    changed basis is one `Kind.PAULI`. About a string of Z alone it is a factor by the parity of qubits,
+    `Kind.PARITY`, which needs no qubit in the tile. CX gates there and back on a pair are one CX and a new name.
 
     Args:
         ops: operators on program qubits, fewer than 64 of them.
         position: physical qubit of each program qubit before the first operator.
+        max_direction: most qubits with X or Y of a string; a rotation about one with more is written as a change of
+            basis around a `Kind.PARITY`.
     """
-    fewer, place = OpList.of(ops).native.collect_parities(list(position))
+    fewer, place = OpList.of(ops).native.collect_rotations(list(position), max_direction)
     return OpList(fewer), tuple(place)
 
 

@@ -6,7 +6,7 @@ measure or run anything.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -16,7 +16,7 @@ from qsim_ozaki.ir import Device, Kind, Op, OpList, Prediction, Prepare, Relabel
 from qsim_ozaki.planner.cost import predict_prepare, total
 from qsim_ozaki.planner.explain import Explained, explain_steps
 from qsim_ozaki.planner.footprint import Footprint
-from qsim_ozaki.planner.fuse import absorb_product, collect_parities, fuse
+from qsim_ozaki.planner.fuse import absorb_product, collect_rotations, fuse, relabel_swaps
 from qsim_ozaki.planner.kak import split_two_qubit_gates
 from qsim_ozaki.planner.notebook import MAX_ROWS, plan_html
 from qsim_ozaki.planner.options import PlanOptions
@@ -31,6 +31,8 @@ SEARCH_GAIN = 0.05  # share of a run's time that a longer search saves where it 
 # Within 2 % the plan with fewer passes is preferred: the predictions are not more exact than that, and every pass costs
 # time (docs/internals/what_bounds_a_pass.md).
 NEAR = 1.02
+FEWER = 0.5  # share of the operators that is left where many Clifford gates undo each other
+MAX_DIRECTION = 6  # qubits with X or Y of a Pauli rotation: wider ones fit few tiles with others
 MAX_QUBITS = 62  # a mask of qubits is one machine word; no memory holds a wider state
 
 
@@ -106,11 +108,13 @@ class Start:
         prepare: the write of a product state, or None for a plan that starts from any state.
         ops: the operators that are left after it.
         used: the part of the state that may hold more than zeros after it.
+        final: physical qubit of each program qubit after the last operator, if no pass moves qubits.
     """
 
     prepare: Prepare | None
     ops: OpList
     used: Footprint
+    final: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -122,7 +126,6 @@ class Task:
         device: a measured device, or one that a test makes up.
         options: the user's requests.
         position: physical qubit of each program qubit before the first operator.
-        final: physical qubit of each program qubit after the last operator, if no pass moves qubits.
         starts: ways to begin. Their operators are fused and numbered, and restore the order of the qubits at the end
             if the options ask for it.
     """
@@ -131,7 +134,6 @@ class Task:
     device: Device
     options: PlanOptions
     position: tuple[int, ...]
-    final: tuple[int, ...]
     starts: tuple[Start, ...]
 
 
@@ -146,27 +148,46 @@ def prepare_task(
     if num_qubits > MAX_QUBITS:
         raise CapacityError(too_wide(num_qubits, options.precision, device.name, device.memory_bytes))
     before = tuple(range(num_qubits)) if position is None else tuple(position)
-    relabelled, final = collect_parities(ops, before)
-    fused = fuse(relabelled, num_qubits, options.max_fused_qubits)
-    restoring_swaps = order_swaps(final) if options.restore_order else []
+    columns = OpList.of(ops)
     starts = []
-    for start in _starts(fused, num_qubits, device, options):
-        remaining = start.ops
-        if device.abilities.splits_two_qubit_gates and remaining.native.large_matrices(2):
-            remaining = OpList.of(split_two_qubit_gates(remaining, num_qubits))
-        if restoring_swaps:
-            remaining = OpList.of([*remaining, *restoring_swaps])
-        remaining.native.number()
-        starts.append(replace(start, ops=remaining))
-    return Task(num_qubits, device, options, before, final, tuple(starts))
+    for rewritten, final in _spellings(columns, before, _max_direction(device, options.precision)):
+        fused = fuse(rewritten, num_qubits, options.max_fused_qubits)
+        restoring_swaps = order_swaps(final) if options.restore_order else []
+        for start in _starts(fused, num_qubits, device, options):
+            remaining = start.ops
+            if device.abilities.splits_two_qubit_gates and remaining.native.large_matrices(2):
+                remaining = OpList.of(split_two_qubit_gates(remaining, num_qubits))
+            if restoring_swaps:
+                remaining = OpList.of([*remaining, *restoring_swaps])
+            remaining.native.number()
+            starts.append(replace(start, ops=remaining, final=final))
+    return Task(num_qubits, device, options, before, tuple(starts))
+
+
+def _spellings(ops: OpList, position: tuple[int, ...], max_direction: int) -> Iterator[tuple[OpList, tuple[int, ...]]]:
+    """Yields ``ops`` on physical qubits, each with the qubits' places after it, in the ways that may be the cheapest.
+
+    Where many Clifford gates undo each other, that way is the cheapest. Where few do, the rotations that they leave may
+    cost more than they did.
+    """
+    collected, final = collect_rotations(ops, position, max_direction)
+    yield collected, final
+    if FEWER * len(ops) < len(collected) < len(ops):
+        relabelled, after_swaps = relabel_swaps(ops, position)
+        if len(relabelled) != len(collected):
+            yield relabelled, after_swaps
+
+
+def _max_direction(device: Device, precision: str) -> int:
+    """Returns on how many qubits the strings of Pauli rotations may have X or Y: all of them must fit a tile."""
+    if not device.abilities.rotates_paulis:
+        return 0
+    return max(0, min(MAX_DIRECTION, device.tile_for(precision) - device.line_for(precision)))
 
 
 def decide(task: Task) -> tuple[Plan, int]:
     """Returns the plan of ``task`` and the index of the start that it takes."""
-    num_qubits, device, options, final = task.num_qubits, task.device, task.options, task.final
-    steps: list[Step] = []
-    if final != task.position:
-        steps.append(_relabel(task.position, final))
+    num_qubits, device, options = task.num_qubits, task.device, task.options
     best = min((_best_candidate(start, device, options) for start in task.starts), key=_Candidate.seconds)
     if best.seconds() * SEARCH_GAIN > SECONDS_PER_OP * sum(len(part) for part in best.parts):
         search = TileSearch(num_qubits, best.parts, device, options, THOROUGH)
@@ -176,6 +197,8 @@ def decide(task: Task) -> tuple[Plan, int]:
         limit = best.seconds() * (NEAR if thorough.passes() < best.passes() else 1)
         if thorough.seconds() < limit:
             best = thorough
+    before, final = task.position, best.start.final
+    steps: list[Step] = [] if final == before else [_relabel(before, final)]
     steps += best.steps
     final = tuple(best.place[q] for q in (range(num_qubits) if options.restore_order else final))
     prediction = total(step.prediction for step in steps)

@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from support.random_ops import phases, random_op, random_parity, random_state, random_unitary
+from support.random_ops import kinds_of, phases, random_op, random_parity, random_state, random_unitary
 from support.reference import apply_ops, tolerance
 
 from qsim_ozaki.ir import EMPTY, Kind, Op, TilePass
@@ -92,7 +92,8 @@ def test_parities_among_rotations_diagonals_and_matrices(engine, rng, num_qubits
         tile = tuple(sorted(int(q) for q in rng.permutation(num_qubits)[:size]))
         ops = []
         for _ in range(int(rng.integers(2, 30))):
-            ops.append(random_op(rng, num_qubits, tile) if rng.integers(2) else random_parity(rng, num_qubits))
+            one_of_any = random_op(rng, num_qubits, tile, kinds=kinds_of(engine))
+            ops.append(one_of_any if rng.integers(2) else random_parity(rng, num_qubits))
         assert_pass(engine, random_state(rng, num_qubits), tile, ops, precision)
 
 

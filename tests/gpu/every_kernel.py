@@ -59,6 +59,9 @@ def tiles(engine, precision, n=16):
             op = gate(rng, n, kinds)
             if set(op.mixed_qubits) <= set(tile) and len(op.targets) < 5:
                 ops.append(op)
+        for place, angle in ((5, 0.7), (12, np.pi / 2), (20, 2.5)):
+            qubits = tuple(int(q) for q in rng.permutation(n)[: rng.integers(3, n)])
+            ops.insert(place, Op(Kind.PARITY, qubits, np.exp([-0.5j * angle, 0.5j * angle])))
         step = TilePass(tile, tuple(ops), swaps=((0, 9), (2, 13)), fresh_qubits=fresh)
         swaps = [Op(Kind.PERMUTATION, pair, np.ones(4), permutation=np.array([0, 2, 1, 3])) for pair in step.swaps]
         unread = np.arange(1 << n) & sum(1 << q for q in fresh) != 0

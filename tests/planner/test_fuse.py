@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.random_ops import random_op, random_state, random_unitary
+from support.random_ops import ALL_KINDS, random_op, random_state, random_unitary
 from support.reference import apply_op, tolerance
 
 import qsim_ozaki._native as _native
@@ -27,7 +27,7 @@ def cx(control, target):
 @given(seed=st.integers(0, 2**32 - 1), num_qubits=st.integers(1, 6), count=st.integers(0, 40))
 def test_the_product_is_unchanged(seed, num_qubits, count):
     rng = np.random.default_rng(seed)
-    ops = [random_op(rng, num_qubits, max_targets=3) for _ in range(count)]
+    ops = [random_op(rng, num_qubits, max_targets=3, kinds=ALL_KINDS) for _ in range(count)]
     state = random_state(rng, num_qubits)
     fused = fuse(ops, num_qubits)
     assert np.linalg.norm(product(fused, state) - product(ops, state)) <= tolerance(4 * len(ops) + 4)

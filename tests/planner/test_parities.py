@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.random_ops import SWAP, phases, random_parity, random_state, random_unitary
-from support.reference import apply_ops, tolerance
+from support.reference import apply_op, apply_ops, tolerance
 
 from qsim_ozaki.ir import DIAGONAL_KINDS, EMPTY, Kind, Op, OpList
-from qsim_ozaki.planner.fuse import collect_parities, relabel_swaps
+from qsim_ozaki.planner.fuse import collect_rotations, relabel_swaps
 
 X = np.array([1, 0])
 EVERY = 1 << 20  # bytes of data that count
@@ -81,7 +81,7 @@ def random_list(rng, num_qubits, count, mixing=0.15):
 
 def assert_same_product(rng, ops, num_qubits, start):
     """Returns the collected operators and the places at the end, which together are ``ops``."""
-    moved, final = collect_parities(ops, start)
+    moved, final = collect_rotations(ops, start, 6)
     state, index = random_state(rng, num_qubits), np.arange(1 << num_qubits)
 
     def at(places):
@@ -194,7 +194,7 @@ def test_the_widest_ladder_is_one_parity(rng):
     n = 62
     ladder = [cx(q, q + 1) for q in range(n - 1)]
     place = tuple(int(q) for q in rng.permutation(n))
-    moved, final = collect_parities([*ladder, rz(n - 1, 0.3), *ladder[::-1]], place)
+    moved, final = collect_rotations([*ladder, rz(n - 1, 0.3), *ladder[::-1]], place, 6)
     assert [(op.kind, op.targets) for op in moved] == [(Kind.PARITY, tuple(range(n)))]
     assert final == place
 
@@ -207,7 +207,7 @@ def test_ladders_around_a_mixed_qubit_share_what_commutes(rng):
     change = [Op(Kind.HADAMARD, (q,), EMPTY) for q in (0, n - 1)]
     moved, _ = assert_same_product(rng, [*string, *change, *string, *change], n, tuple(range(n)))
     assert count_cx(moved) == 0
-    assert sum(op.kind is Kind.PARITY for op in moved) == 2
+    assert [op.kind for op in moved] == [Kind.PARITY, Kind.PAULI]
 
 
 def test_three_cx_of_a_pair_are_a_new_name(rng):
@@ -249,7 +249,7 @@ def test_a_routed_phase_costs_no_cx(rng):
 )
 def test_a_cx_stays_where_something_between_does_not_commute(rng, between):
     ops = [cx(0, 1), between, cx(0, 1)]
-    moved, final = collect_parities(ops, (2, 0, 1))
+    moved, final = collect_rotations(ops, (2, 0, 1), 6)
     plain, same = relabel_swaps(ops, (2, 0, 1))
     assert final == same
     assert moved.content(EVERY) == plain.content(EVERY)
@@ -270,7 +270,7 @@ def test_a_list_in_which_nothing_cancels_is_only_relabelled(rng, num_qubits):
         if rng.integers(3) == 0:
             ops.append(swap(*random_pair(rng, num_qubits)))
     start = tuple(int(q) for q in rng.permutation(num_qubits))
-    moved, final = collect_parities(ops, start)
+    moved, final = collect_rotations(ops, start, 6)
     plain, same = relabel_swaps(ops, start)
     assert final == same
     assert moved.content(EVERY) == plain.content(EVERY)
@@ -279,20 +279,22 @@ def test_a_list_in_which_nothing_cancels_is_only_relabelled(rng, num_qubits):
 def test_names_and_numbers_of_parities(rng):
     data = phases(rng, 2)
     ops = [cx(0, 1), cx(1, 2), Op(Kind.DIAGONAL, (2,), data, name="p"), cx(1, 2), cx(0, 1)]
-    (parity,), _ = collect_parities(ops, (0, 1, 2))
-    assert (parity.kind, parity.name, parity.controls) == (Kind.PARITY, "parity", ())
-    np.testing.assert_array_equal(parity.data, data)
-    np.testing.assert_array_equal(parity.matrix(), np.diag(data[[0, 1, 1, 0, 1, 0, 0, 1]]))
+    (parity,), _ = collect_rotations(ops, (0, 1, 2), 6)
+    assert (parity.kind, parity.name, parity.controls) == (Kind.PARITY, "pauli_rotation", ())
+    np.testing.assert_allclose(parity.data, data, rtol=2**-52)
+    np.testing.assert_array_equal(parity.matrix(), np.diag(parity.data[[0, 1, 1, 0, 1, 0, 0, 1]]))
 
 
 def apply_quickly(state, ops):
-    """As `apply_ops`, for CX, X with phases, diagonals without controls and parities."""
+    """As `apply_ops`, quickly for CX, X with phases, diagonals without controls and parities."""
     index = np.arange(state.size)
     for op in ops:
         if op.kind is Kind.PERMUTATION:
             (target,) = op.targets
             acts = index >> op.controls[0] & 1 if op.controls else 1
             state = (state * op.data[index >> target & 1])[index ^ acts << target]
+        elif op.kind not in DIAGONAL_KINDS:
+            state = apply_op(state, op)
         else:
             bits = sum(((index >> q) & 1) << j for j, q in enumerate(op.targets))
             state = state * op.data[np.bitwise_count(bits) & 1 if op.kind is Kind.PARITY else bits]
@@ -308,7 +310,7 @@ def test_fifty_thousand_operators(rng):
             ops.append(Op(Kind.PERMUTATION, (a,), np.array([1, 1j]), permutation=X))
         else:
             ops.append(cx(a, b) if number % 3 else rz(a, 0.1))
-    moved, final = collect_parities(ops, range(n))
+    moved, final = collect_rotations(ops, range(n), 6)
     state, index = random_state(rng, n), np.arange(1 << n)
     got = apply_quickly(state, moved)[sum(((index >> q) & 1) << p for q, p in enumerate(final))]
     assert np.linalg.norm(got - apply_quickly(state, ops)) <= tolerance(len(ops))
@@ -323,7 +325,7 @@ def test_four_thousand_ladders_leave_no_cx(rng):
         targets = sorted(int(q) for q in rng.permutation(n)[: rng.integers(3, n + 1)])
         ladder = [cx(a, b) for a, b in pairwise(targets)]
         ops.extend(OpList.of([*ladder, rz(targets[-1], rng.uniform(-3, 3)), *ladder[::-1]]))
-    moved, _ = collect_parities(ops, range(n))
+    moved, _ = collect_rotations(ops, range(n), 6)
     assert len(ops) > 50_000
     assert {op.kind for op in moved} == {Kind.PARITY}
     assert len(moved) == 4000

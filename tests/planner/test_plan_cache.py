@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from qiskit import QuantumCircuit
 from support.devices import DEVICE, H200
-from support.random_ops import random_op
+from support.random_ops import ALL_KINDS, random_op
 
 from qsim_ozaki import OzakiBackend
 from qsim_ozaki.engines.cpu.engine import CpuEngine
@@ -22,7 +22,7 @@ FORWARD = tuple(range(6))
 
 def random_list(seed, count=20, num_qubits=6):
     rng = np.random.default_rng(seed)
-    return OpList.of([random_op(rng, num_qubits) for _ in range(count)])
+    return OpList.of([random_op(rng, num_qubits, kinds=ALL_KINDS) for _ in range(count)])
 
 
 @pytest.mark.parametrize("device", [DEVICE, H200], ids=lambda device: device.name)

@@ -5,7 +5,7 @@ from functools import reduce
 
 import numpy as np
 import pytest
-from support.random_ops import ALL_BUT_PARITIES, random_op, random_state, slotted
+from support.random_ops import SMALL_KINDS, random_op, random_state, slotted
 from support.reference import apply_op, apply_ops, op_matrix, tolerance, zero_state
 
 import qsim_ozaki._native as _native
@@ -20,7 +20,7 @@ PAULIS = {"I": np.eye(2), "X": [[0, 1], [1, 0]], "Y": [[0, -1j], [1j, 0]], "Z": 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_a_stack_equals_the_reference_row_by_row(rng, num_qubits, threads):
     for _ in range(8):
-        ops = [random_op(rng, num_qubits, kinds=ALL_BUT_PARITIES) for _ in range(30)]
+        ops = [random_op(rng, num_qubits, kinds=SMALL_KINDS) for _ in range(30)]
         placed, _, rows, each = slotted(rng, ops, 3)
         states = run_stack(stack_program(num_qubits, [placed]), num_qubits, rows, threads)
         for state, own in zip(states, each, strict=True):
@@ -47,7 +47,7 @@ def overlap_of(op, bra, ket):
 @pytest.mark.parametrize("threads", [1, 3])
 def test_overlaps_walk_back(rng, num_qubits, tile, threads):
     num_rows = 2 if tile is None else 1
-    ops = [random_op(rng, num_qubits, tile, max_targets=3, kinds=ALL_BUT_PARITIES) for _ in range(20)]
+    ops = [random_op(rng, num_qubits, tile, max_targets=3, kinds=SMALL_KINDS) for _ in range(20)]
     placed, offsets, rows, each = slotted(rng, ops, num_rows)
     kets = np.stack([random_state(rng, num_qubits) for _ in range(num_rows)])
     bras = np.stack([random_state(rng, num_qubits) for _ in range(num_rows)])
@@ -140,7 +140,7 @@ def test_streams_are_numpys(seed):
 def test_shots_of_a_stack_are_those_of_each_state(rng, num_qubits, memory):
     shots, seed, first = 300, 2**40 + 3, 7
     placed, _, rows, _ = slotted(
-        rng, [random_op(rng, num_qubits, max_targets=3, kinds=ALL_BUT_PARITIES) for _ in range(10)], 4
+        rng, [random_op(rng, num_qubits, max_targets=3, kinds=SMALL_KINDS) for _ in range(10)], 4
     )
     program = stack_program(num_qubits, [placed])
     measured = rng.permutation(num_qubits)[: rng.integers(1, num_qubits + 1)].tolist()

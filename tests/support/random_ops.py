@@ -6,8 +6,14 @@ import qsim_ozaki._native as _native
 from qsim_ozaki.ir import EMPTY, Kind, Op, OpList
 
 SWAP = np.array([0, 2, 1, 3])
-KINDS = tuple(Kind)
-ALL_BUT_PARITIES = tuple(kind for kind in Kind if kind is not Kind.PARITY)  # a parity may be wider than `max_targets`
+SMALL_KINDS = (Kind.DIAGONAL, Kind.PERMUTATION, Kind.HADAMARD, Kind.UNITARY)  # others may be wider than `max_targets`
+KINDS = (*SMALL_KINDS, Kind.PARITY)  # of every engine
+ALL_KINDS = (*KINDS, Kind.PAULI)  # of engines that rotate Paulis
+
+
+def kinds_of(engine):
+    """The kinds of ops that ``engine`` does."""
+    return ALL_KINDS if engine.device().abilities.rotates_paulis else KINDS
 
 
 def random_unitary(rng, size):
@@ -81,11 +87,27 @@ def random_parity(rng, num_qubits):
     return Op(Kind.PARITY, tuple(int(q) for q in targets), phases(rng, 2))
 
 
+def random_pauli(rng, num_qubits, tile=None, max_targets=4):
+    """A random rotation about a Pauli string with X or Y on up to ``max_targets`` qubits, and Z on any others."""
+    inner = list(range(num_qubits)) if tile is None else list(tile)
+    mixed = rng.permutation(inner)[: rng.integers(1, min(max_targets, len(inner)) + 1)].tolist()
+    others = rng.permutation([q for q in range(num_qubits) if q not in mixed])
+    read = others[: rng.integers(0, len(others) + 1)].tolist()
+    letters = [*rng.integers(1, 3, len(mixed)).tolist(), *(3 for _ in read)]
+    order = rng.permutation(len(letters))
+    targets, letters = np.array([*mixed, *read])[order], np.array(letters)[order]
+    angle = rng.choice([rng.uniform(0, 2 * np.pi), np.pi / 4, np.pi / 2, 1e-9])
+    data = phases(rng, 1) * [np.cos(angle), -1j * np.sin(angle)]
+    return Op(Kind.PAULI, tuple(int(q) for q in targets), data, permutation=letters)
+
+
 def random_op(rng, num_qubits, tile=None, max_targets=4, max_controls=3, kinds=KINDS):
     """A random op of one of ``kinds``; where it mixes qubits, they are in ``tile`` (None: any)."""
     kind = kinds[rng.integers(len(kinds))]
     if kind is Kind.PARITY:
         return random_parity(rng, num_qubits)
+    if kind is Kind.PAULI:
+        return random_pauli(rng, num_qubits, tile, max_targets)
     inner = list(range(num_qubits)) if tile is None or kind is Kind.DIAGONAL else list(tile)
     if kind is Kind.PERMUTATION and len(inner) > 1 and rng.integers(4) == 0:
         a, b = rng.permutation(inner)[:2]

@@ -29,6 +29,12 @@ def op_matrix(op):
     size, kind = 1 << len(op.targets), op.kind.name
     if kind == "DIAGONAL":
         return np.diag(op.data)
+    if kind == "PAULI":
+        letters = np.array([[[0, 1], [1, 0]], [[0, -1j], [1j, 0]], [[1, 0], [0, -1]]])
+        string = np.eye(1)
+        for letter in op.permutation:
+            string = np.kron(letters[letter - 1], string)
+        return op.data[0] * np.eye(size) + op.data[1] * string
     if kind == "PARITY":
         return np.diag(np.asarray(op.data)[np.bitwise_count(np.arange(size)) & 1])
     if kind == "UNITARY":
@@ -46,6 +52,13 @@ def apply_op(state, op):
     """``op`` on ``state``: its matrix times the amplitudes of each value of the other qubits at which it acts."""
     state = np.array(state, complex)
     index = np.arange(state.size)
+    if op.kind.name == "PAULI":
+        moved = state
+        for qubit, letter in zip(op.targets, op.permutation, strict=True):
+            one = (index >> qubit) & 1
+            moved = moved[index ^ (1 << qubit)] if letter < 3 else moved
+            moved = moved * (1, 1j * (2 * one - 1), 1 - 2 * one)[letter - 1]
+        return op.data[0] * state + op.data[1] * moved
     if op.kind.name == "PARITY":
         return state * op.data[np.bitwise_count(bits_of(index, op.targets)) & 1]
     base = index[(bits_of(index, op.targets) == 0) & (bits_of(index, op.controls) == op.ctrl_state)]

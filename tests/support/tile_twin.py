@@ -100,6 +100,10 @@ class _Twin:
                 select |= (self.base >> (positions >> 8 * i & 255) & 1) << i
             table = self.amps_at(at + 2, self.amps << arg).reshape(self.amps, -1)
             return np.where(needed >> r & 1, a * table.T[select], a).astype(a.dtype)
+        if code == cp.PARITY:
+            outer, odd = (int(x) for x in self.words[at : at + 2])
+            parity = (np.bitwise_count(self.base & outer) & 1)[:, :, None] ^ (odd >> r & 1)
+            return (a * self.amps_at(at + 2, 2)[parity]).astype(a.dtype)
         if code in (cp.FACTOR, cp.SIGN):
             return self.factor(a, code, arg, at)
         if code in (cp.DIAGONAL, cp.PERMUTE):

@@ -2,6 +2,7 @@
 // Codes are warp-uniform: every thread of the grid runs the same program. Register bits are compile-time in each case.
 #pragma once
 #include "tile/gates.cuh"
+#include "tile/parity.cuh"
 
 template <int N>
 __device__ __forceinline__ void apply(amp_t (&a)[N], const index_t* program, const Op& op, index_t base) {
@@ -26,6 +27,7 @@ __device__ __forceinline__ void apply(amp_t (&a)[N], const index_t* program, con
         case kFactor: factor(a, program, op, base); break;
         case kSign: sign(a, program, op, base); break;
         case kDiagonal: diagonal(a, program, op, base); break;
+        case kParity: parity_factors(a, program, op, base); break;
         case kScale: scale_all(a, real_at(program, op)); break;
         case kHadamard + 0: hadamard<0>(a); break;
         case kHadamard + 1: hadamard<1>(a); break;

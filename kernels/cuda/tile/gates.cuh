@@ -18,6 +18,7 @@ enum Code : unsigned {
     kPrefetch = 9,      // shared memory is free from here on: the next tile may come in
     kHadamardAll = 10,  // H on every register qubit
     kRotateAll = 11,    // at: t of every register qubit
+    kParity = 12,       // at: mask of qubits outside the registers, set of odd register indices, factors where even and odd
     kHadamard = 16,     // + b
     kRotate = 24,       // + b: y0 = x0 - t x1, y1 = x1 + t x0, at: t
     kRotateFar = 32,    // + b: y0 = t x0 - x1, y1 = x0 + t x1

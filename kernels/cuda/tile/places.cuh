@@ -34,6 +34,26 @@ __device__ __forceinline__ void times(Amps& a, amp_t w) {
         if ((kOn >> r) & 1) a[r] = cmul(a[r], w);
 }
 
+// Times 1 + it where a parity is odd, 1 - it where it is even. kOdd: register indices that are odd; `sign`: the parity of outer bits.
+template <unsigned kOdd>
+__device__ __forceinline__ void turn_by_parity(Amps& a, real_t t, unsigned sign) {
+    const real_t u = with_sign(t, sign);
+#pragma unroll
+    for (int r = 0; r < kAmps; ++r) {
+        const real_t s = (kOdd >> r) & 1 ? u : -u;
+        a[r] = {a[r].x - s * a[r].y, a[r].y + s * a[r].x};
+    }
+}
+
+// Times c[0] + i c[1] where the parity is even, c[2] + i c[3] where it is odd.
+template <unsigned kOdd>
+__device__ __forceinline__ void times_by_parity(Amps& a, const real_t* c, unsigned sign) {
+    const bool odd = sign >> 31;
+    const amp_t w0 = {odd ? c[2] : c[0], odd ? c[3] : c[1]}, w1 = {odd ? c[0] : c[2], odd ? c[1] : c[3]};
+#pragma unroll
+    for (int r = 0; r < kAmps; ++r) a[r] = cmul(a[r], (kOdd >> r) & 1 ? w1 : w0);
+}
+
 // Bits of r at the places of kSupport, packed.
 template <unsigned kSupport>
 __device__ __forceinline__ constexpr int packed(int r) {

@@ -107,12 +107,21 @@ nb::object diagonal(const OpList& ops, const OpHead& op) {
     return nb::make_tuple(used, terms);
 }
 
+// (qubits, angle where their parity is even, where it is odd); none where the factors are no phases.
+nb::object parity(const OpList& ops, const OpHead& op) {
+    const complex_t* data = ops.data(op);
+    for (int j = 0; j < 2; ++j)
+        if (!(std::abs(std::abs(data[j]) - 1) < kUnitary)) return nb::none();
+    return nb::make_tuple(ops.used(op), angle_of(data[0]), angle_of(data[1]));
+}
+
 nb::list tile_items(const OpList& ops) {
     nb::list out;
     for (std::size_t k = 0; k < ops.size(); ++k) {
         const OpHead& op = ops[k];
         const bool alone = op.kind == Kind::kUnitary && op.num_targets == 1 && op.num_controls == 0;
         if (op.kind == Kind::kDiagonal) out.append(diagonal(ops, op));
+        else if (op.kind == Kind::kParity) out.append(parity(ops, op));
         else if (alone && is_unitary(ops.data(op))) out.append(rotation(ops.targets(op)[0], ops.data(op)));
         else out.append(nb::none());
     }
@@ -125,7 +134,8 @@ void bind_angles(nb::module_& m) {
     m.def("angles_of", &angles_of, "values"_a);
     m.def("phases_of", &phases_of, "angles"_a);
     m.def("tile_items", &tile_items, "ops"_a,
-          "Of each operator (qubits, terms) or (qubit, before, all after, 1 after, cos, sin); None where it is neither; see engines/cuda/tile/items.py.");
+          "Of each operator (qubits, terms), (qubits, even, odd) or (qubit, before, all after, 1 after, cos, sin); None where it is none of them; "
+          "see engines/cuda/tile/items.py.");
 }
 
 }  // namespace qsim

@@ -36,7 +36,7 @@ nb::object content(const OpList& ops, std::size_t most) {
     for (std::size_t k = 0; k < ops.size(); ++k) {
         const OpHead& op = ops[k];
         const std::uint32_t shape[] = {static_cast<std::uint32_t>(op.kind), op.num_targets, op.num_controls, op.name, op.num_data};
-        const std::size_t places = op.kind == Kind::kPermutation ? op.num_data : 0;
+        const std::size_t places = OpList::num_places(op);
         if (out.size() + op.num_data * sizeof(complex_t) + places * sizeof(std::uint32_t) > most) return nb::none();
         put(out, shape, std::size(shape));
         put(out, ops.targets(op), op.num_targets + op.num_controls);
@@ -60,7 +60,7 @@ nb::bytes structure(const OpList& ops) {
         const std::uint32_t shape[] = {static_cast<std::uint32_t>(op.kind), op.num_targets, op.num_controls, op.name, op.num_data, special};
         put(out, shape, std::size(shape));
         put(out, ops.targets(op), op.num_targets + op.num_controls);
-        if (op.kind == Kind::kPermutation) put(out, ops.permutation(op), op.num_data);
+        put(out, ops.permutation(op), OpList::num_places(op));
     }
     return nb::bytes(out.data(), out.size());
 }
@@ -79,17 +79,18 @@ void append(OpList& ops, int kind, std::vector<std::int32_t> qubits, const std::
     const std::size_t num_targets = qubits.size();
     add_controls(qubits, controls, ctrl_state);
     const auto structure = static_cast<Kind>(kind);
-    const bool parity = structure == Kind::kParity;
+    const bool parity = structure == Kind::kParity || structure == Kind::kPauli;
     if (num_targets > (parity ? 64 : 32)) throw std::invalid_argument("an operator has too many targets");
-    if (parity && !controls.empty()) throw std::invalid_argument("a parity has controls");
-    const std::size_t rows = parity ? 2 : std::size_t{1} << num_targets;
-    const std::size_t num_data = structure == Kind::kUnitary ? rows * rows : structure == Kind::kHadamard ? 0 : rows;
-    if (data.size() != num_data || (structure == Kind::kPermutation) != permutation.has_value())
+    if (parity && !controls.empty()) throw std::invalid_argument("a parity or a Pauli has controls");
+    const std::size_t rows = parity ? 2 : std::size_t{1} << num_targets, squared = rows * rows;
+    const std::size_t num_data = structure == Kind::kUnitary ? squared : structure == Kind::kHadamard ? 0 : rows;
+    if (data.size() != num_data || (structure == Kind::kPermutation || structure == Kind::kPauli) != permutation.has_value())
         throw std::invalid_argument("an operator's data does not have its kind's shape");
     std::vector<std::uint32_t> places;
     if (permutation) {
-        if (permutation->size() != rows) throw std::invalid_argument("a permutation does not have its operator's size");
-        places.assign(permutation->data(), permutation->data() + rows);
+        const std::size_t count = structure == Kind::kPauli ? num_targets : rows;
+        if (permutation->size() != count) throw std::invalid_argument("a permutation does not have its operator's size");
+        places.assign(permutation->data(), permutation->data() + count);
     }
     Block block;  // the array itself, which nobody writes
     if (num_data >= kSharedNumbers)
@@ -128,7 +129,7 @@ nb::tuple get(const OpList& ops, std::size_t k) {
         if (OpList::control_value(entry)) state = state | (nb::int_(1) << nb::int_(j));
     }
     nb::object permutation = nb::none();
-    if (op.kind == Kind::kPermutation) permutation = array_of<std::int64_t>(ops.permutation(op), op.num_data);
+    if (OpList::num_places(op)) permutation = array_of<std::int64_t>(ops.permutation(op), OpList::num_places(op));
     return nb::make_tuple(static_cast<int>(op.kind), nb::tuple(targets), nb::tuple(controls), state,
                           numbers_of(ops, op), permutation, interned_name(op.name));
 }
@@ -177,10 +178,11 @@ std::vector<std::tuple<index_t, index_t, OpList>> chosen(const OpList& ops, int 
     return out;
 }
 
+std::pair<OpList, std::vector<int>> with_place(OpList ops, const std::vector<int>& place) { return {std::move(ops), place}; }
+
 bool only_hadamards(const OpList& ops) {
     for (std::size_t k = 0; k < ops.size(); ++k) {
-        Matrix2 m;
-        if (!one_qubit_matrix(ops, ops[k], m) || m != hadamard()) return false;
+        if (Matrix2 m; !one_qubit_matrix(ops, ops[k], m) || m != hadamard()) return false;
     }
     return true;
 }
@@ -203,6 +205,7 @@ int spread(const OpList& ops) {
     int out = 0;
     for (std::size_t k = 0; k < ops.size(); ++k)
         if (ops[k].kind == Kind::kUnitary || ops[k].kind == Kind::kHadamard) out += ops[k].num_targets;
+        else if (ops[k].kind == Kind::kPauli) ++out;
     return out;
 }
 
@@ -228,8 +231,7 @@ void bind_ops(nb::module_& m) {
         }, "kind"_a, "num_targets"_a, "num_controls"_a, "num_values"_a, "values"_a, "permutation"_a, "name"_a);
 
     nb::class_<OpList>(m, "OpList")
-        .def(nb::init<>())
-        .def("__len__", &OpList::size)
+        .def(nb::init<>()).def("__len__", &OpList::size)
         .def("append", &append, "kind"_a, "targets"_a, "controls"_a, "ctrl_state"_a, "data"_a, "permutation"_a.none(), "name"_a)
         .def("get", &get, "number"_a)
         .def("content", &content, "most"_a)
@@ -246,17 +248,13 @@ void bind_ops(nb::module_& m) {
             const bool square = targets.size() <= 32 && matrix.shape(0) == std::size_t{1} << targets.size() && matrix.shape(1) == matrix.shape(0);
             return square ? append_unitary(ops, matrix.data(), targets, intern_name(name)) : HUGE_VAL;
         }, "matrix"_a, "targets"_a, "name"_a, "Appends a matrix within UNITARY_ROUNDING of a unitary one; returns its distance.")
-        .def("filled", &filled, "row"_a)
-        .def("part", &part, "begin"_a, "end"_a)
+        .def("filled", &filled, "row"_a).def("part", &part, "begin"_a, "end"_a)
         .def("touched_qubits", &OpList::touched_qubits, "all"_a)
-        .def("relabel_swaps", [](const OpList& ops, std::vector<int> place) {
-            OpList moved = relabel_swaps(ops, place);
-            return std::make_pair(std::move(moved), std::move(place));
-        }, "place"_a)
-        .def("collect_parities", [](const OpList& ops, std::vector<int> place) {
-            OpList fewer = collect_parities(ops, place);
-            return std::make_pair(std::move(fewer), std::move(place));
-        }, "place"_a)
+        .def("relabel_swaps", [](const OpList& ops, std::vector<int> place) { return with_place(relabel_swaps(ops, place), place); },
+             "place"_a)
+        .def("collect_rotations", [](const OpList& ops, std::vector<int> place, int max_direction) {
+            return with_place(collect_rotations(ops, place, max_direction), place);
+        }, "place"_a, "max_direction"_a)
         .def("fuse", &fuse, "num_qubits"_a, "max_fused_qubits"_a, nb::call_guard<nb::gil_scoped_release>())
         .def("absorb_product", [](const OpList& ops, int num_qubits, bool basis_states_only) {
             std::vector<complex_t> factors(2 * num_qubits);
@@ -277,10 +275,8 @@ void bind_ops(nb::module_& m) {
             const TileWork work = tile_work(ops);
             return std::make_tuple(work.flops, work.sweeps, work.phase_layers, work.mixes, work.wide, work.wide_flops);
         })
-        .def("only_hadamards", &only_hadamards)
         .def("large_matrices", &large_matrices, "num_targets"_a)
-        .def("mixed_mask", &mixed_mask)
-        .def("spread", &spread)
+        .def("only_hadamards", &only_hadamards).def("mixed_mask", &mixed_mask).def("spread", &spread)
         .def("name_counts", &name_counts);
     m.attr("UNITARITY_TOLERANCE") = kUnitarityTolerance;
     m.attr("UNITARY_ROUNDING") = kUnitaryRounding;
@@ -295,9 +291,7 @@ void bind_ops(nb::module_& m) {
         return distance_from_unitary(matrix.data(), size);
     }, "matrix"_a, "size"_a, "How far a row-major matrix is from a unitary one; see ir/matrix_check.hpp.");
     m.def("split", [](const std::vector<complex_t>& u) {
-        Matrix2 matrix;
-        std::copy_n(u.begin(), 4, matrix.begin());
-        const Split parts = split(matrix);
+        const Split parts = split({u.at(0), u.at(1), u.at(2), u.at(3)});
         const auto list = [](const Matrix2& m2) { return std::vector<complex_t>(m2.begin(), m2.end()); };
         return std::make_tuple(list(parts.left), list(parts.core), list(parts.right));
     }, "matrix"_a, "Row-major (left, core, right) of a row-major 2 x 2 unitary; see planner/fuse.hpp.");

@@ -40,6 +40,14 @@ index_t OpList::target_mask(const OpHead& op) const {
     return out;
 }
 
+index_t OpList::mixed(const OpHead& op) const {
+    if (is_diagonal(op.kind)) return 0;
+    if (op.kind != Kind::kPauli) return target_mask(op);
+    index_t out = 0;
+    for (int j = 0; j < op.num_targets; ++j) out |= index_t{letters(op)[j] != kLetterZ} << targets(op)[j];
+    return out;
+}
+
 index_t OpList::used(const OpHead& op) const {
     index_t out = target_mask(op);
     for (int j = 0; j < op.num_controls; ++j) out |= index_t{1} << control_qubit(controls(op)[j]);
@@ -62,7 +70,7 @@ void OpList::append(Kind kind, const std::int32_t* qubits, std::size_t num_targe
     } else {
         data_.insert(data_.end(), data, data + num_data);
     }
-    if (kind == Kind::kPermutation) permutations_.insert(permutations_.end(), permutation, permutation + num_data);
+    permutations_.insert(permutations_.end(), permutation, permutation + num_places(op));
     heads_.push_back(op);
 }
 
@@ -116,8 +124,8 @@ std::vector<int> OpList::touched_qubits(bool all) const {
         seen[q] = true;
     };
     for (const OpHead& op : heads_) {
-        if (all || !is_diagonal(op.kind))
-            for (int j = 0; j < op.num_targets; ++j) see(targets(op)[j]);
+        for (int j = 0; j < op.num_targets; ++j)
+            if (all || (!is_diagonal(op.kind) && !(op.kind == Kind::kPauli && letters(op)[j] == kLetterZ))) see(targets(op)[j]);
         for (int j = 0; all && j < op.num_controls; ++j) see(control_qubit(controls(op)[j]));
     }
     std::vector<int> out;

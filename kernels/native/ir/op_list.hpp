@@ -15,7 +15,9 @@ namespace qsim {
 
 using complex_t = std::complex<double>;
 
-enum class Kind : std::uint8_t { kDiagonal, kPermutation, kHadamard, kUnitary, kParity };
+enum class Kind : std::uint8_t { kDiagonal, kPermutation, kHadamard, kUnitary, kParity, kPauli };
+
+constexpr std::uint32_t kLetterX = 1, kLetterY = 2, kLetterZ = 3;  // of a Pauli string
 
 // Whether operators of this kind only multiply each amplitude by a factor.
 inline bool is_diagonal(Kind kind) { return kind == Kind::kDiagonal || kind == Kind::kParity; }
@@ -44,9 +46,9 @@ struct OpHead {
     std::uint16_t num_controls = 0;
     std::uint16_t name = 0;
     std::uint32_t qubits = 0;    // first of its targets, its controls after them
-    std::uint32_t num_data = 0;  // complex numbers: 4^k of a matrix, 2^k of a diagonal or a permutation, 2 of a parity
+    std::uint32_t num_data = 0;  // complex numbers: 4^k of a matrix, 2^k of a diagonal or a permutation, 2 of a parity or a Pauli
     std::uint64_t data = 0;      // first of its numbers; of a large operator, which of the shared blocks
-    std::uint64_t permutation = 0;  // first of 2^k places, permutations only
+    std::uint64_t permutation = 0;  // first of 2^k places of a permutation, or of k letters of a Pauli
     std::uint32_t origin = 0;       // which one it was in the list that was last numbered, of those made from it
 };
 
@@ -59,6 +61,10 @@ class OpList {
     const std::int32_t* controls(const OpHead& op) const { return targets(op) + op.num_targets; }
     const complex_t* data(const OpHead& op) const { return is_shared(op) ? blocks_[op.data].get() : data_.data() + op.data; }
     complex_t* own_data(const OpHead& op) { return data_.data() + op.data; }  // only of operators that are not shared
+    const std::uint32_t* letters(const OpHead& op) const { return permutation(op); }
+    static std::size_t num_places(const OpHead& op) {
+        return op.kind == Kind::kPermutation ? op.num_data : op.kind == Kind::kPauli ? op.num_targets : 0;
+    }
     static bool is_shared(const OpHead& op) { return op.num_data >= kSharedNumbers; }
     Block block(const OpHead& op) const { return is_shared(op) ? blocks_[op.data] : copy_block(data(op), op.num_data); }
     const std::uint32_t* permutation(const OpHead& op) const { return permutations_.data() + op.permutation; }
@@ -67,7 +73,7 @@ class OpList {
     static int control_value(std::int32_t entry) { return (entry & kControlOne) != 0; }
 
     // Masks of the qubits an operator changes and of all it uses; qubits below 64.
-    index_t mixed(const OpHead& op) const { return is_diagonal(op.kind) ? 0 : target_mask(op); }
+    index_t mixed(const OpHead& op) const;
     index_t used(const OpHead& op) const;
 
     // Appends an operator whose qubits are targets, then control entries. Large data is copied, unless its block is given.

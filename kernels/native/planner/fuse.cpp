@@ -13,11 +13,6 @@ namespace {
 constexpr double kRounding = 4 * 0x1p-53;  // parts of a matrix entry below this are rounding of exact zeros
 const Matrix2 kIdentity{1, 0, 0, 1};
 
-Matrix2 multiply(const Matrix2& a, const Matrix2& b) {  // b acts first
-    return {times(a[0], b[0]) + times(a[1], b[2]), times(a[0], b[1]) + times(a[1], b[3]),
-            times(a[2], b[0]) + times(a[3], b[2]), times(a[2], b[1]) + times(a[3], b[3])};
-}
-
 complex_t unit(complex_t z) { return z == 0.0 ? complex_t(1) : z / std::abs(z); }
 
 // A phase without its rounding where it is a multiple of a quarter turn.
@@ -180,8 +175,8 @@ class Fusion {
 
     // Appends `op` after what must come before it.
     void emit(const OpHead& op) {
-        const bool diagonal = is_diagonal(op.kind);
-        for (int j = 0; j < op.num_targets; ++j) flush(ops_.targets(op)[j], diagonal);
+        const index_t mixed = ops_.mixed(op);
+        for (int j = 0; j < op.num_targets; ++j) flush(ops_.targets(op)[j], !(mixed >> ops_.targets(op)[j] & 1));
         for (int j = 0; j < op.num_controls; ++j) flush(OpList::control_qubit(ops_.controls(op)[j]), true);
         note(ops_.targets(op), op.num_targets + op.num_controls);
         out_.append(ops_, op);
@@ -248,6 +243,17 @@ Split split(const Matrix2& u) {
     return {{left0, 0, 0, left1}, {cosine, -sine, sine, cosine}, {1, 0, 0, right1}};
 }
 
+Matrix2 axis_matrix(std::uint32_t letter, complex_t a, complex_t b) {
+    const complex_t i_b = times(complex_t(0, 1), b);
+    if (letter == kLetterX) return {a, b, b, a};
+    return letter == kLetterY ? Matrix2{a, -i_b, i_b, a} : Matrix2{a + b, 0, 0, a - b};
+}
+
+Matrix2 multiply(const Matrix2& a, const Matrix2& b) {  // b acts first
+    return {times(a[0], b[0]) + times(a[1], b[2]), times(a[0], b[1]) + times(a[1], b[3]),
+            times(a[2], b[0]) + times(a[3], b[2]), times(a[2], b[1]) + times(a[3], b[3])};
+}
+
 const Matrix2& hadamard() {
     static const double r = std::sqrt(0.5);
     static const Matrix2 matrix{r, r, r, -r};
@@ -259,6 +265,7 @@ bool one_qubit_matrix(const OpList& ops, const OpHead& op, Matrix2& matrix) {
     const complex_t* data = ops.data(op);
     if (op.kind == Kind::kHadamard) matrix = hadamard();
     else if (op.kind == Kind::kUnitary) matrix = {data[0], data[1], data[2], data[3]};
+    else if (op.kind == Kind::kPauli) matrix = axis_matrix(ops.letters(op)[0], data[0], data[1]);
     else if (is_diagonal(op.kind) || ops.permutation(op)[0] == 0) matrix = {data[0], 0, 0, data[1]};
     else matrix = {0, data[1], data[0], 0};
     return true;

@@ -14,8 +14,9 @@ OpList fuse(const OpList& ops, int num_qubits, int max_fused_qubits);
 // `ops` on physical qubits, uncontrolled SWAPs turned into a change of `place` (physical qubit of each program qubit).
 OpList relabel_swaps(const OpList& ops, std::vector<int>& place);
 
-// The same; besides, CX gates that undo each other around diagonals leave parities, and SWAPs made of CX gates are found.
-OpList collect_parities(const OpList& ops, std::vector<int>& place);
+// The same; besides, Clifford gates that undo each other around rotations leave rotations about Pauli strings, and SWAPs made of CX
+// gates are found. Strings with X or Y on more than max_direction qubits are written as a change of basis around a parity.
+OpList collect_rotations(const OpList& ops, std::vector<int>& place, int max_direction);
 
 // Adds `op` of `from` to `to`, on physical qubits.
 void append_placed(OpList& to, const OpList& from, const OpHead& op, const std::vector<int>& place);
@@ -30,6 +31,9 @@ struct Split {
     Matrix2 left, core, right;
 };
 Split split(const Matrix2& u);
+
+Matrix2 axis_matrix(std::uint32_t letter, complex_t a, complex_t b);  // a + b X, Y or Z
+Matrix2 multiply(const Matrix2& a, const Matrix2& b);  // b acts first
 
 const Matrix2& hadamard();
 

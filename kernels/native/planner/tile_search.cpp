@@ -200,6 +200,11 @@ TileWork tile_work(const OpList& ops) {
             out.flops += 4 * op.num_targets * share;
             out.sweeps += op.num_targets / 3.0 * share;
             out.mixes += op.num_targets * share;
+        } else if (op.kind == Kind::kPauli) {
+            const bool joins = k && ops[k - 1].kind == Kind::kPauli && ops.mixed(ops[k - 1]) == ops.mixed(op);  // the sweep before
+            out.flops += joins ? 0 : 8;
+            out.sweeps += joins ? 0 : 1;
+            out.mixes += 1;
         } else if (op.kind == Kind::kPermutation) {
             const bool swaps = op.num_targets == 2 && op.num_controls == 0 && ops.permutation(op)[1] == 2 && ops.permutation(op)[2] == 1;
             if (!swaps) out.sweeps += share, out.mixes += share;

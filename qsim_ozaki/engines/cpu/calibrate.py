@@ -20,7 +20,7 @@ import qsim_ozaki._native as _native
 from qsim_ozaki.cache import DeviceRecords
 from qsim_ozaki.engines.cpu.program import tile_program
 from qsim_ozaki.engines.probes import random_unitary, rotations
-from qsim_ozaki.ir import PAGE_BYTES, Device, Kind, MemoryRates, Op, Rates
+from qsim_ozaki.ir import PAGE_BYTES, Abilities, Device, Kind, MemoryRates, Op, Rates
 
 STATE_QUBITS = 22  # 64 MiB: larger than a core's caches, and small enough to be quick
 ARITHMETIC_QUBITS = 18  # 4 MiB: it stays in the caches and has enough tiles for every thread
@@ -69,6 +69,7 @@ def cpu_device(threads: int, memory_bytes: int) -> Device:
         launch_seconds=_measured(threads)["launch_seconds"],
         tile_qubits=tile_qubits(),
         line_qubits=LINE_QUBITS,
+        abilities=Abilities(rotates_paulis=True),
     )
 
 

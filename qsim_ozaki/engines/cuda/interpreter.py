@@ -22,7 +22,7 @@ from qsim_ozaki.engines.cuda.tile.stages import PhaseTerms, Stage
 from qsim_ozaki.ir import ComplexArray, Op, mask_of
 
 END, EXCHANGE, PERMUTE, MATRIX_ALL, PHASE_TABLE, FACTOR, SIGN, DIAGONAL, SCALE = range(9)
-PREFETCH, HADAMARD_ALL, ROTATE_ALL = range(9, 12)
+PREFETCH, HADAMARD_ALL, ROTATE_ALL, PARITY = range(9, 13)
 HADAMARD, ROTATE, ROTATE_FAR, FLIP, MATRIX2, MATRIX4 = 16, 24, 32, 40, 48, 64
 MAX_SELECT = 6  # most qubits that choose a column of a phase table: 2**6 columns are 16 KiB, which stay in L1
 
@@ -250,6 +250,8 @@ class _Packer:
             self._op(FLIP + registers.index(item.qubits[0]), arg, self._put([mask, value]))
         elif item.kind == "matrix":
             self._matrix(item, registers)
+        elif item.kind == "parity":
+            self._parity(item, registers)
         else:
             self._lookup(item, registers)
         self._rescale()
@@ -270,6 +272,14 @@ class _Packer:
         else:
             full = self._embed(item.data, bits, arg)
             self._op(MATRIX_ALL, 0, self._put([mask, value, *self._amps(full)]))
+
+    def _parity(self, item: Item, registers: tuple[int, ...]) -> None:
+        """Packs a parity: the mask of its outer qubits, the register indices where it is odd, its two factors."""
+        assert item.data is not None
+        bits = sum(1 << b for b, q in enumerate(registers) if item.used >> q & 1)
+        odd = sum(1 << r for r in range(1 << len(registers)) if (r & bits).bit_count() & 1)
+        outer = item.used & ~mask_of(registers)
+        self._op(PARITY, 0, self._put([outer, odd, *self._amps(item.data)]))
 
     def _embed(self, matrix: ComplexArray, bits: list[int], arg: int) -> ComplexArray:
         """Returns the matrix on all register bits: the identity where the register part of the condition fails."""

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from support.random_ops import random_op, random_state
+from support.random_ops import ALL_KINDS, random_op, random_state
 from support.reference import apply_op, tolerance
 
 import qsim_ozaki._native as _native
@@ -71,7 +71,7 @@ def test_tile_passes(recycled, rng, precision, tile):
     engine, state, _ = recycled()
     expected = zero_state()
     for _ in range(3):
-        ops = [random_op(rng, NUM_QUBITS, tile, max_targets=2) for _ in range(4)]
+        ops = [random_op(rng, NUM_QUBITS, tile, max_targets=2, kinds=ALL_KINDS) for _ in range(4)]
         engine.run_step(state, TilePass(tile, ops))
         for op in ops:
             expected = apply_op(expected, op)
@@ -93,7 +93,7 @@ def test_measurement_and_copies(recycled):
 
 
 def test_any_number_of_threads_gives_the_same_bits(recycled, rng, precision):
-    ops = [random_op(rng, NUM_QUBITS, (0, 1, 2, 17, 18, 19), max_targets=2) for _ in range(6)]
+    ops = [random_op(rng, NUM_QUBITS, (0, 1, 2, 17, 18, 19), max_targets=2, kinds=ALL_KINDS) for _ in range(6)]
     vectors = []
     for threads in (1, 2, 5):
         _, state, _ = recycled()

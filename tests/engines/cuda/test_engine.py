@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from support import kernels_host, straight_host, tile_twin
-from support.random_ops import ALL_BUT_PARITIES, random_op, random_state, random_swaps, random_unitary, swap_ops
+from support.random_ops import SMALL_KINDS, random_op, random_state, random_swaps, random_unitary, swap_ops
 from support.reference import apply_op, tolerance
 
 from qsim_ozaki.engines.cuda import interpreter, pauli
@@ -48,7 +48,7 @@ def test_tile_programs_do_what_their_ops_do(rng, num_qubits, precision):
         size = int(rng.integers(1, min(num_qubits, shape.tile_qubits) + 1))
         tile = tuple(sorted(int(q) for q in rng.permutation(num_qubits)[:size]))
         count, width = int(rng.integers(1, 25)), shape.register_qubits
-        ops = tuple(random_op(rng, num_qubits, tile, max_targets=width, kinds=ALL_BUT_PARITIES) for _ in range(count))
+        ops = tuple(random_op(rng, num_qubits, tile, max_targets=width, kinds=SMALL_KINDS) for _ in range(count))
         state = random_state(rng, num_qubits)
         swaps = random_swaps(rng, tile)
         program = interpreter.compile_tile(layout.Tile(tile, (), swaps), ops, num_qubits, precision)
@@ -65,7 +65,7 @@ def test_zero_qubits_leave_out_tiles(rng):
     num_qubits, zeros = 15, (13, 14)
     state = random_state(rng, num_qubits)
     state[np.arange(state.size) >> 13 != 0] = 0
-    ops = tuple(random_op(rng, num_qubits, (2, 5, 12), kinds=ALL_BUT_PARITIES) for _ in range(10))
+    ops = tuple(random_op(rng, num_qubits, (2, 5, 12), kinds=SMALL_KINDS) for _ in range(10))
     program = interpreter.compile_tile(layout.Tile((2, 5, 12), zeros), ops, num_qubits, "double")
     assert program.num_tiles == 2
     assert np.linalg.norm(tile_twin.run(program, state, "double") - reference(state, ops)) <= tolerance(10)
@@ -77,7 +77,7 @@ def test_fresh_qubits_are_zero_whatever_memory_holds(rng, precision):
     unread = sum(1 << q for q in (*zeros, *fresh))
     state = random_state(rng, num_qubits)
     state[np.arange(state.size) & unread != 0] = 0
-    ops = tuple(random_op(rng, num_qubits, (2, 5, 7, 12), kinds=ALL_BUT_PARITIES) for _ in range(10))
+    ops = tuple(random_op(rng, num_qubits, (2, 5, 7, 12), kinds=SMALL_KINDS) for _ in range(10))
     expected = reference(state, ops)
     garbage = state.astype(np.complex128 if precision == "double" else np.complex64)
     garbage[np.arange(state.size) & unread != 0] = np.nan
@@ -117,7 +117,7 @@ def test_the_interpreter_s_stages_are_searched_briefly_and_are_few(rng, count):
     """At most a fifth more than the search finds that looks at many; nothing is left out, as `schedule` asserts."""
     few = many = 0
     for _ in range(6):
-        ops = [random_op(rng, 12, tuple(range(12)), kinds=ALL_BUT_PARITIES) for _ in range(count)]
+        ops = [random_op(rng, 12, tuple(range(12)), kinds=SMALL_KINDS) for _ in range(count)]
         items = [item for item in cuda_lower.lower(ops, 5) if item.kind in ("terms", "rotate", "hadamard", "flip")]
         frame = schedule.TileFrame(tuple(range(12)), 5, 3)
         few += len(schedule.schedule(items, frame, schedule.Style(brief=True)))

@@ -5,7 +5,7 @@ import pytest
 from qiskit.circuit.library import efficient_su2
 from support import stack_host
 from support.bell import bell
-from support.random_ops import ALL_BUT_PARITIES, random_op, slotted
+from support.random_ops import SMALL_KINDS, random_op, slotted
 from support.reference import apply_ops, tolerance, zero_state
 
 from qsim_ozaki import OzakiBackend, save_statevector
@@ -20,7 +20,7 @@ PRECISIONS = ["double", "single"]
 def random_work(rng, num_qubits, num_rows):
     """Random ops, half of the matrices and diagonals as slots; and the ops of each row."""
     placed, _, numbers, each = slotted(
-        rng, [random_op(rng, num_qubits, kinds=ALL_BUT_PARITIES) for _ in range(12)], num_rows
+        rng, [random_op(rng, num_qubits, kinds=SMALL_KINDS) for _ in range(12)], num_rows
     )
     return StackWork(num_qubits, placed, numbers), each
 

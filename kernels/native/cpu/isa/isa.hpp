@@ -6,6 +6,7 @@
 #include "cpu/tile/dense.hpp"
 #include "cpu/tile/move.hpp"
 #include "cpu/tile/parity.hpp"
+#include "cpu/tile/pauli.hpp"
 #include "cpu/tile/permute.hpp"
 #include "cpu/tile/phase.hpp"
 #include "cpu/tile/rotate.hpp"
@@ -27,6 +28,7 @@ static void apply_sweep(const TileView<Real>& view, const Sweep& sweep, index_t 
         return;
     }
     if (sweep.type == SweepType::kParity) return sweep_parity(view, sweep, base, block, first, vector_bits);
+    if (sweep.type == SweepType::kPauli) return sweep_pauli(view, sweep, base, block, first, vector_bits);
     Sweep inside = sweep;
     if (sweep.controls.vertical_mask && sweep.type != SweepType::kDenseAny) {  // controls above the block are constant in it
         const std::uint32_t below = static_cast<std::uint32_t>((index_t{1} << vector_bits) - 1);

@@ -38,7 +38,7 @@ void TileCompiler<Real>::add(TileOp op) {
     if (op.kind == Kind::kHadamard) {  // one operator per target: they commute, and so do their controlled forms
         const double r = std::sqrt(0.5);
         for (int target : op.targets) {
-            TileOp one{Kind::kUnitary, {target}, op.controls, op.ctrl_state, std::vector<complex_t>{r, r, r, -r}, {}, 0, 0};
+            TileOp one{Kind::kUnitary, {target}, op.controls, op.ctrl_state, std::vector<complex_t>{r, r, r, -r}, {}, 0, 0, 0};
             expand(std::move(one));
         }
         return;
@@ -59,7 +59,7 @@ void TileCompiler<Real>::add(TileOp op) {
 template <class Real>
 void TileCompiler<Real>::expand(TileOp op) {
     for (int q : op.targets) op.used |= index_t{1} << q;
-    if (!is_diagonal(op.kind)) op.mixed = op.used;
+    if (!is_diagonal(op.kind) && op.kind != Kind::kPauli) op.mixed = op.used;
     for (int q : op.controls) op.used |= index_t{1} << q;
     remaining_.push_back(ops_.size());
     ops_.push_back(std::move(op));
@@ -87,12 +87,35 @@ bool TileCompiler<Real>::is_swap(const TileOp& op) const {
            op.permutation == std::vector<std::uint32_t>{0, 2, 1, 3};
 }
 
+// Adds a rotation to one that has its direction and commutes with it, or to none; false where another operator is in its way.
+template <class Real>
+bool TileCompiler<Real>::join_group(std::vector<PauliGroup>& groups, const TileOp& op, index_t& rotating) const {
+    for (PauliGroup& group : groups) {
+        if (!(op.used & group.used)) continue;
+        const index_t relative = op.z ^ group.rotations[0]->z;
+        if (group.rotations[0]->mixed != op.mixed || __builtin_popcountll(relative & op.mixed) & 1) return false;
+        if (op.used & rotating & ~group.used) return false;
+        index_t rest = relative;
+        for (const index_t mask : group.basis) rest = std::min(rest, rest ^ mask);
+        if (rest && group.basis.size() + 1 >= kMaxParities) return false;
+        if (rest) group.basis.push_back(rest);
+        group.rotations.push_back(&op);
+        group.used |= op.used, rotating |= op.used;
+        return true;
+    }
+    if (op.used & rotating) return false;
+    groups.push_back({{&op}, {}, op.used});
+    rotating |= op.used;
+    return true;
+}
+
 // Emits what may act before everything that is left: rotations and other operators, or (where `diagonals`) one phase.
 template <class Real>
 bool TileCompiler<Real>::emit_round(bool diagonals) {
     std::vector<Rotation> rotations;
     std::vector<const TileOp*> phase;
     std::vector<std::size_t> others, left;
+    std::vector<PauliGroup> groups;
     index_t blocked = 0, blocked_mix = 0, rotating = 0;
     std::size_t k = first_;
     for (; k < remaining_.size() && left.size() < kLookAhead; ++k) {
@@ -103,6 +126,8 @@ bool TileCompiler<Real>::emit_round(bool diagonals) {
         bool taken = false;
         if (may_act && is_diagonal(op.kind)) {
             if (diagonals) phase.push_back(&op), taken = true;
+        } else if (may_act && !diagonals && op.kind == Kind::kPauli) {
+            taken = join_group(groups, op, rotating);
         } else if (may_act && !diagonals && !(op.used & rotating)) {
             if (as_rotation(op, rotation)) rotations.push_back(rotation), rotating |= op.mixed, taken = true;
             else others.push_back(remaining_[k]), rotating |= op.used, taken = true;
@@ -117,6 +142,7 @@ bool TileCompiler<Real>::emit_round(bool diagonals) {
     std::copy(left.begin(), left.end(), remaining_.begin() + first_);
     if (!phase.empty()) emit_diagonals(phase);
     emit_rotations(rotations);
+    for (const PauliGroup& group : groups) emit_paulis(group);
     for (std::size_t number : others) emit_other(ops_[number]);
     return progress;
 }

@@ -35,6 +35,7 @@ struct TileOp {
 
     index_t mixed = 0;  // qubits whose value it changes
     index_t used = 0;   // all its qubits
+    index_t z = 0;      // of a Pauli: qubits with Y or Z
 };
 
 inline bool is_trivial(const Numbers& phases) {
@@ -56,6 +57,12 @@ class TileCompiler {
         int position;
     };
 
+    struct PauliGroup {  // rotations of one direction that commute
+        std::vector<const TileOp*> rotations;
+        std::vector<index_t> basis;  // of the differences of their z from that of the first; each is reduced by those before it
+        index_t used;
+    };
+
     void expand(TileOp op);
     bool as_rotation(const TileOp& op, Rotation& rotation) const;
     bool is_swap(const TileOp& op) const;
@@ -67,6 +74,10 @@ class TileCompiler {
     void emit_phase(const std::vector<const TileOp*>& diagonals);
     void emit_parities(const std::vector<const TileOp*>& parities);
     bool fits_tables(const TileOp& parity) const;
+    bool join_group(std::vector<PauliGroup>& groups, const TileOp& op, index_t& rotating) const;
+    void emit_paulis(const PauliGroup& group);
+    Sweep parity_sweep(SweepType type, const std::vector<index_t>& masks);
+    index_t positions(index_t qubits) const;
     void emit_other(const TileOp& op);
     void emit_lane_dense(const TileOp& op);
     void emit_dense_any(const TileOp& op);

@@ -27,7 +27,7 @@ TilePass::TilePass(int num_qubits, std::vector<int> qubits, std::vector<int> zer
 void TilePass::add(const OpList& ops) {
     for (std::size_t k = 0; k < ops.size(); ++k) {
         const OpHead& head = ops[k];
-        TileOp op{head.kind, {}, {}, 0, {}, {}, 0, 0};
+        TileOp op{head.kind, {}, {}, 0, {}, {}, 0, 0, 0};
         op.targets.assign(ops.targets(head), ops.controls(head));
         for (int j = 0; j < head.num_controls; ++j) {
             const std::int32_t entry = ops.controls(head)[j];
@@ -35,7 +35,10 @@ void TilePass::add(const OpList& ops) {
             op.ctrl_state |= index_t(OpList::control_value(entry)) << j;
         }
         op.data = Numbers(ops.block(head), head.num_data);
-        if (op.kind == Kind::kPermutation) op.permutation.assign(ops.permutation(head), ops.permutation(head) + head.num_data);
+        op.permutation.assign(ops.permutation(head), ops.permutation(head) + OpList::num_places(head));
+        op.mixed = ops.mixed(head);
+        for (int j = 0; head.kind == Kind::kPauli && j < head.num_targets; ++j)
+            op.z |= index_t{ops.letters(head)[j] != kLetterX} << op.targets[j];
         check(op);
         ops_.push_back(std::move(op));
     }
@@ -74,10 +77,11 @@ void TilePass::check(const TileOp& op) {
     if (!std::all_of(op.targets.begin(), op.targets.end(), in_state) || !std::all_of(op.controls.begin(), op.controls.end(), in_state))
         throw std::invalid_argument("an operator acts outside the state");
     const bool diagonal = is_diagonal(op.kind);
-    if (!diagonal && op.kind != Kind::kHadamard) largest_ = std::max(largest_, static_cast<int>(op.targets.size()));
+    const bool pauli = op.kind == Kind::kPauli;
+    if (!diagonal && !pauli && op.kind != Kind::kHadamard) largest_ = std::max(largest_, static_cast<int>(op.targets.size()));
     for (int q : op.targets)
-        if (!diagonal && !among(qubits_, q)) throw std::invalid_argument("an operator mixes a qubit outside the tile");
-    const std::size_t limit = op.kind == Kind::kParity ? kMaxParity : diagonal ? kMaxDiagonal : kMaxOpQubits;
+        if (op.mixed >> q & 1 && !among(qubits_, q)) throw std::invalid_argument("an operator mixes a qubit outside the tile");
+    const std::size_t limit = op.kind == Kind::kParity || pauli ? kMaxParity : diagonal ? kMaxDiagonal : kMaxOpQubits;
     if (op.targets.size() > limit) throw std::invalid_argument("an operator has more than " + std::to_string(limit) + " targets");
 }
 

@@ -33,6 +33,7 @@ enum class SweepType : std::uint8_t {
     kPermute,    // 2^k permutation with phases on vertical positions
     kPhase,      // product of diagonals over any qubits
     kParity,     // factors by the parities of many qubits
+    kPauli,      // rotations about Pauli strings of one direction
     kSwapLane,   // exchanges a lane position with a vertical one
     kGather      // amplitude i comes from amplitude index[i] of the tile
 };
@@ -45,7 +46,8 @@ struct Controls {
 };
 
 // A diagonal that depends on qubits outside the tile; its factors are selected once per tile. Of a parity outer_mask alone:
-// its qubits outside; the first one of a sweep has the pattern of each vector of the tile from inner_index on.
+// its qubits outside; the first one of a sweep has the pattern of each vector of the tile from inner_index on, and outer_value is
+// the direction of a rotation, as positions.
 struct PhaseTerm {
     index_t outer_mask = 0, outer_value = 0;  // controls outside the tile
     std::uint8_t num_outer = 0, num_inner = 0;
@@ -72,11 +74,11 @@ struct Sweep {
     SweepType type;
     std::uint8_t num_targets = 0;
     std::uint8_t targets[kMaxOpQubits] = {};  // vertical bits (position - lane bits), or the lane bit of a lane sweep
-    std::uint8_t flags = 0;    // kRotation: bit j reflection of target j, bit 7 imaginary; kLaneReal: lane mask, bit 7 imaginary
+    std::uint8_t flags = 0;    // kRotation: bit j reflection of target j, bit 7 imaginary; kLaneReal: lane mask, bit 7 imaginary; kPauli: imaginary
     std::uint8_t flip = 0;     // kRotation: bit j reads target j inverted; kLaneReal: own entries are 1; kPermute: phases are 1
     bool local = false;        // touches one block of 2^block_bits amplitudes at a time
     std::uint32_t data = 0;    // first number of the sweep in `data` (or `indices`)
-    std::uint32_t phase = 0;   // kPhase: which; kParity: first term
+    std::uint32_t phase = 0;   // kPhase: which; kParity, kPauli: first term
     Controls controls;
 };
 

@@ -5,7 +5,8 @@ In: sizes, layouts, numbers, statements. Out: source text. It may not depend on 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 
 from qsim_ozaki.engines.cuda.device.shapes import Shape
@@ -15,6 +16,22 @@ from qsim_ozaki.engines.cuda.tile.schedule import TileFrame
 
 OF_THREAD = "static __device__ __forceinline__ unsigned of_thread(unsigned t)"
 RUN = "static __device__ __forceinline__ index_t run(Amps& a, const Tile& tile, const Args& args)"
+
+
+@dataclass(frozen=True, slots=True)
+class ScalableLine:
+    """A statement that can multiply every amplitude by one more factor.
+
+    Attributes:
+        line: index of the statement.
+        products: number of amplitudes that only the statement with the factor multiplies; one more if its table would
+            then be in shared memory twice.
+        text: returns the statement with a factor.
+    """
+
+    line: int
+    products: int
+    text: Callable[[complex], str]
 
 
 def kernel_source(

@@ -28,7 +28,8 @@ from qsim_ozaki.ir import Op, mask_of
 # takes 1 KiB per block.
 ROOM = {80: 82944, 86: 101376, 89: 101376, 90: 115712, 100: 115712, 120: 101376}
 STATIC_BYTES = 128  # static variables of the kernel's frame, rounded up to a line
-KINDS = ("hadamard", "rotate", "flip", "matrix")  # item kinds on one or two qubits that the writer has statements for
+# item kinds that the writer has statements for, matrices and flips on one or two qubits
+KINDS = ("hadamard", "rotate", "flip", "matrix", "parity")
 
 
 def straight(
@@ -93,7 +94,8 @@ def _instructions(stage: Stage, register_qubits: int) -> int:
         elif isinstance(work, PairBlock):
             count += amps + 4
         else:
-            count += {"matrix": 4 << len(work.qubits), "flip": 2, "rotate": 2, "hadamard": 2}[work.kind] * amps
+            of_amp = {"matrix": 4 << len(work.qubits), "flip": 2, "rotate": 2, "hadamard": 2, "parity": 3}
+            count += of_amp[work.kind] * amps
     return count
 
 

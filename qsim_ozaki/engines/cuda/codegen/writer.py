@@ -17,7 +17,7 @@ from qsim_ozaki.engines.cuda.codegen.operands import Operands
 from qsim_ozaki.engines.cuda.codegen.outer import OuterBits
 from qsim_ozaki.engines.cuda.codegen.phase_tables import choosing, mirrored, reals, subsets
 from qsim_ozaki.engines.cuda.codegen.program import NotStraightError, StraightProgram
-from qsim_ozaki.engines.cuda.codegen.source import kernel_source, slots_struct
+from qsim_ozaki.engines.cuda.codegen.source import ScalableLine, kernel_source, slots_struct
 from qsim_ozaki.engines.cuda.device.records import SQRT_HALF
 from qsim_ozaki.engines.cuda.device.shapes import Shape
 from qsim_ozaki.engines.cuda.tile.items import HALF_TURN, LEAST_COS, TURN, Item, is_core, members, phases_of
@@ -29,22 +29,6 @@ from qsim_ozaki.ir import ComplexArray, mask_of
 
 MAX_CONSTANT_BYTES = 30 << 10  # arguments of a kernel are at most 32764 bytes
 MAX_TABLE_BYTES = 8 << 10  # of shared memory; as many bytes of the next tile can then not be fetched early
-
-
-@dataclass(frozen=True, slots=True)
-class ScalableLine:
-    """A statement that can multiply every amplitude by one more factor.
-
-    Attributes:
-        line: index of the statement.
-        products: number of amplitudes that only the statement with the factor multiplies; one more if its table would
-            then be in shared memory twice.
-        text: returns the statement with a factor.
-    """
-
-    line: int
-    products: int
-    text: Callable[[complex], str]
 
 
 @dataclass(slots=True, eq=False)
@@ -191,6 +175,8 @@ class SourceWriter:
             else:
                 if isinstance(work, Turn):
                     self._write_turn(work)
+                elif work.kind == "parity":
+                    self._write_parity(work)
                 else:
                     self._write_item(work)
                 if abs(self.scale) < self.shape.least_scale:
@@ -217,6 +203,27 @@ class SourceWriter:
         bits = ", ".join(str(self._bit(q)) for q in turn.qubits)
         near = ", ".join(str(n).lower() for n in turn.near)
         self._write_line(f"turn4_by<{bits}, {near}>(a, {self.operands.value(turn.values)});")
+
+    def _write_parity(self, item: Item) -> None:
+        """Writes products by one of two factors, which the parity of register, thread and tile bits chooses."""
+        assert item.data is not None
+        factors: ComplexArray = item.data
+        even, odd = complex(factors[0]), complex(factors[1])
+        inside = mask_of(self.layout.registers)
+        bits = sum(1 << b for b, q in enumerate(self.layout.registers) if item.used >> q & 1)
+        odd_indices = self._indices_where(lambda r: (r & bits).bit_count() & 1)
+        sign = self.outer.sign({1 << q: HALF_TURN for q in members(item.used & ~inside)}) or "0u"
+        if even == odd.conjugate() and abs(odd.real) >= LEAST_COS:
+            self.scale *= odd.real
+            tangent = self.operands.value([odd.imag / odd.real])
+            self._write_line(f"turn_by_parity<{odd_indices}u>(a, *({tangent}), {sign});")
+            return
+
+        def text(factor: complex) -> str:
+            values = self.operands.value(reals(factors * factor))
+            return f"times_by_parity<{odd_indices}u>(a, {values}, {sign});"
+
+        self._write_scalable(0, text, text(1.0))
 
     def _write_pair(self, block: PairBlock) -> None:
         """Writes a block; register bits choose among its matrices at compile time, other bits at run time."""

@@ -22,7 +22,10 @@ def stage_row(item: Item) -> StageRow:
     kind = PLAIN
     energy = worth = 0.0
     if item.kind == "terms":
-        kind = SIGN if set(item.terms.values()) == {HALF_TURN} else PLAIN
+        # A parity needs no table either, and its energy does not depend on the stage.
+        kind = SIGN if item.parities or set(item.terms.values()) == {HALF_TURN} else PLAIN
+    elif item.kind == "parity":
+        kind = SIGN
     elif item.kind == "rotate":
         energy = ROTATION
         worth = energy + PHASE_OF_ROTATION

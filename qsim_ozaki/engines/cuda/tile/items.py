@@ -27,13 +27,14 @@ class Item:
     """One register-level operation.
 
     Attributes:
-        kind: ``terms``, ``diagonal``, ``hadamard``, ``rotate``, ``flip``, ``matrix`` or ``permute``.
+        kind: ``terms``, ``parity``, ``diagonal``, ``hadamard``, ``rotate``, ``flip``, ``matrix`` or ``permute``.
         mixed: mask of the qubits whose value the item changes.
-        used: mask of the qubits that the item only reads (controls, diagonal targets).
+        used: mask of the qubits that the item only reads (controls, diagonal targets); a ``parity`` reads their parity.
         qubits: the targets; ``qubits[0]`` is bit 0 of the data's index.
         condition: (mask, value): the item acts where the basis state's bits under ``mask`` equal ``value``.
         terms: ``terms`` only: the angle to add where all bits of the key are 1, by key.
-        data: matrix, diagonal or phases.
+        parities: ``terms`` only: the angle to add where an odd number of the key's bits are 1, by key.
+        data: matrix, diagonal or phases; of a ``parity`` the factors where it is even and where it is odd.
         sources: ``permute`` only: the amplitude that arrives at index j comes from index ``sources[j]``.
         angle: ``rotate`` only: (cos, sin).
     """
@@ -44,6 +45,7 @@ class Item:
     qubits: tuple[int, ...] = ()
     condition: tuple[int, int] = (0, 0)
     terms: dict[int, int] = field(default_factory=dict)
+    parities: dict[int, int] = field(default_factory=dict)
     data: ComplexArray | None = None
     sources: IndexArray | None = None
     angle: tuple[float, float] = (1.0, 0.0)
@@ -74,6 +76,9 @@ def lower(ops: Sequence[Op], register_qubits: int) -> list[Item]:
             items += _items(columns[number], register_qubits)
         elif len(native) == 2:
             items.append(Item("terms", 0, native[0], terms=native[1]))
+        elif len(native) == 3:
+            used, even, odd = native
+            items.append(Item("terms", 0, used, terms={0: even}, parities={used: (odd - even) % TURN}))
         else:
             items += _rotation(*native)
     return items
@@ -102,6 +107,8 @@ def _condition(op: Op) -> tuple[int, int]:
 def _items(op: Op, register_qubits: int) -> Iterator[Item]:
     if op.kind is Kind.DIAGONAL:
         yield _diagonal(op)
+    elif op.kind is Kind.PARITY:  # its factors are no phases
+        yield Item("parity", 0, mask_of(op.targets), data=op.data)
     elif op.kind is Kind.HADAMARD:
         for q in op.targets:
             if op.controls:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from qsim_ozaki.engines.cuda.tile.items import Item
 from qsim_ozaki.engines.cuda.tile.pairs import fits_pair
+from qsim_ozaki.engines.cuda.tile.pending import Pending
 from qsim_ozaki.engines.cuda.tile.search import Rules, searched_stages
 from qsim_ozaki.engines.cuda.tile.stages import PhaseTerms, Stage
 from qsim_ozaki.ir import mask_of
@@ -48,10 +49,6 @@ class TileFrame:
         return qubit
 
 
-FULL = (1 << 64) - 1  # angles are integers modulo a turn
-MAX_PUSHED = 2  # most qubits of a product that moves behind a flip: longer products grow in number with each flip
-
-
 @dataclass(frozen=True, slots=True)
 class Style:
     """Abilities of the kernel that a schedule is for.
@@ -81,7 +78,7 @@ def schedule(items: Sequence[Item], frame: TileFrame, style: Style = Style()) ->
     """
     tile = mask_of(frame.tile)
     todo = list(items)
-    pending: dict[int, int] = {}
+    pending = Pending()
     stages: list[Stage] = []
     lines, stored = 0 if style.straight else frame.lines(), frame.lines(stored=True)
     rules = Rules(frame.tile, frame.register_qubits, frame.line_qubits, lines, stored, style.pairs, style.brief)
@@ -104,8 +101,10 @@ def schedule(items: Sequence[Item], frame: TileFrame, style: Style = Style()) ->
     assert not todo, "every item is in some stage"
     if mask_of(stages[-1].registers) & stored or (frame.swaps and len(stages) == 1 and not style.straight):
         stages.append(Stage(_qubits_among(frame.tile, _top_registers(frame, stored))))
-    if pending:
-        stages[-1].work.append(PhaseTerms(dict(pending)))
+    parities, terms = pending.take_all(mask_of(stages[-1].registers))
+    stages[-1].work.extend(parities)
+    if terms:
+        stages[-1].work.append(PhaseTerms(terms))
     return stages
 
 
@@ -159,7 +158,7 @@ def _top_registers(frame: TileFrame, lines: int) -> int:
     return mask_of(sorted(frame.tile, key=lambda q: (lines >> q & 1, -q))[: frame.register_qubits])
 
 
-def _collect_phases(todo: list[Item], pending: dict[int, int], tile: int = -1) -> list[Item]:
+def _collect_phases(todo: list[Item], pending: Pending, tile: int = -1) -> list[Item]:
     """Moves every phase that no earlier item blocks from ``todo`` to ``pending``; returns the rest of ``todo``.
 
     The search ends early once the earlier items change every qubit of ``tile``: then all later items count as blocked.
@@ -168,8 +167,7 @@ def _collect_phases(todo: list[Item], pending: dict[int, int], tile: int = -1) -
     mixed = 0
     for number, item in enumerate(todo):
         if item.kind == "terms" and not item.used & mixed:
-            for key, angle in item.terms.items():
-                _add_angle(pending, key, angle)
+            pending.add(item)
         else:
             mixed |= item.mixed
             rest.append(item)
@@ -179,7 +177,7 @@ def _collect_phases(todo: list[Item], pending: dict[int, int], tile: int = -1) -
     return rest
 
 
-def _fill_stage(stage: Stage, todo: list[Item], pending: dict[int, int], tile: int, lazy: bool) -> list[Item]:
+def _fill_stage(stage: Stage, todo: list[Item], pending: Pending, tile: int, lazy: bool) -> list[Item]:
     """Fills ``stage`` in rounds, and returns the items that it cannot do.
 
     One round collects phases, multiplies in the phases on qubits that the next items change, and does these items.
@@ -210,12 +208,15 @@ def _fill_stage(stage: Stage, todo: list[Item], pending: dict[int, int], tile: i
         if not on_pair and not others:
             return rest
         for item in on_pair:
-            stage.add_on_pair(item, _take_phases(pending, item.mixed, registers, lazy), selectable)
+            parities, terms = pending.take(item.mixed, registers, lazy)
+            stage.work.extend(parities)
+            stage.add_on_pair(item, terms, selectable)
         alone = [item for item in others if lazy and item.kind == "flip"]
         groups = [[item for item in others if item not in alone], *([item] for item in alone)]
         for group in groups:
-            if not (group and group[0].kind == "flip" and lazy and _push_behind_flip(pending, group[0], tile)):
-                terms = _take_phases(pending, _changed_qubits(group), registers, lazy)
+            if not (group and group[0].kind == "flip" and lazy and pending.push_behind(group[0], tile)):
+                parities, terms = pending.take(_changed_qubits(group), registers, lazy)
+                stage.work.extend(parities)
                 terms = stage.into_block(terms, selectable)
                 if terms:
                     stage.work.append(PhaseTerms(terms))
@@ -229,59 +230,3 @@ def _changed_qubits(items: Sequence[Item]) -> int:
     for item in items:
         mixed |= item.mixed
     return mixed
-
-
-def _push_behind_flip(pending: dict[int, int], item: Item, tile: int) -> bool:
-    """Moves pending phases behind a flip with at most one control, which is a qubit of the tile.
-
-    With control c, the value of the bit before the flip is the exclusive or x + c - 2xc of the values after it; the
-    phases are rewritten in the values after the flip. Returns whether the phases moved: they stay if the flip has
-    another condition, or if a product of more than `MAX_PUSHED` qubits would result.
-    """
-    control, value = item.condition
-    if control & (control - 1) or control & ~tile:
-        return False
-    image = {0: 0, item.mixed: 1, control: 1, item.mixed | control: -2} if control else {0: 1, item.mixed: -1}
-    if control and not value:
-        image = {0: 1, item.mixed: -1, control: -1, item.mixed | control: 2}
-    moved: dict[int, int] = {}
-    for key, angle in pending.items():
-        if key & item.mixed:
-            for bits, count in image.items():
-                new = key & ~item.mixed | bits
-                moved[new] = moved.get(new, 0) + count * angle
-    moved = {key: angle & FULL for key, angle in moved.items() if angle & FULL}
-    if any(key.bit_count() > MAX_PUSHED for key in moved):
-        return False
-    unchanged = {key: angle for key, angle in pending.items() if not key & item.mixed}
-    pending.clear()
-    for key, angle in [*unchanged.items(), *moved.items()]:
-        _add_angle(pending, key, angle)
-    return True
-
-
-def _add_angle(pending: dict[int, int], key: int, angle: int) -> None:
-    """Adds ``angle`` to the pending angle of the product ``key``, modulo a turn."""
-    total = (pending.get(key, 0) + angle) & FULL
-    if total:
-        pending[key] = total
-    else:
-        pending.pop(key, None)
-
-
-def _take_phases(pending: dict[int, int], need: int, registers: int, lazy: bool) -> dict[int, int]:
-    """Takes from ``pending`` the phases on the qubits ``need`` that are about to change.
-
-    Unless ``lazy``, phases that read only register qubits and the other qubits of these phases are taken as well: they
-    need no further qubit to choose a table.
-    """
-    outside = 0
-    taken = [key for key in pending if key & need]
-    if not taken:
-        return {}
-    for key in taken:
-        outside |= key & ~registers
-    # A global phase waits for the end of the pass: by itself it costs one product per amplitude.
-    if not lazy:
-        taken += [key for key in pending if key and not key & need and not key & ~(registers | outside)]
-    return {key: pending.pop(key) for key in taken}
