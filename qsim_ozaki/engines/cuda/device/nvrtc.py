@@ -97,6 +97,12 @@ def cached_kernel(name: str, instance: Mapping[str, str], architecture: int) -> 
     return cubin(name, (SOURCES / kernel.file).read_text(), nvrtc_options(kernel, instance, architecture))
 
 
+def is_cached_kernel(name: str, instance: Mapping[str, str], architecture: int) -> bool:
+    """Returns whether the machine code of one kernel instance is in the cache on disk."""
+    kernel = KERNELS[name]
+    return is_cached(name, (SOURCES / kernel.file).read_text(), nvrtc_options(kernel, instance, architecture))
+
+
 def cache_all(kernels: Iterable[tuple[str, Mapping[str, str]]], architecture: int) -> None:
     """Compiles kernel instances once, on all cores; kernels that are not built for ``architecture`` are left out."""
     unique = {(name, *sorted(instance.items())): (name, instance) for name, instance in kernels}
