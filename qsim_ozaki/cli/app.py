@@ -12,7 +12,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -165,7 +165,7 @@ def batch(
     circuits = [with_measurements(_load(file))[0] for file in files]
     rows = sweep.read_rows(Path(parameters)) if parameters else sweep.grid_rows(grid or [])
     backend = _backend(engine=engine, precision=precision, threads=threads, shots=shots, seed_simulator=seed)
-    with _rows_progress() as progress:
+    with _progress("rows") as progress:
         count = sweep.run_sweep(sweep.make_sweep(circuits, rows), Path(output), backend, processes, progress)
     typer.echo(f"{output}: {count} rows run")
 
@@ -176,6 +176,13 @@ def doctor(
     calibrate: Annotated[
         bool, typer.Option("--calibrate", help="Measure the hardware first, for better plans.")
     ] = False,
+    warm: Annotated[
+        bool, typer.Option("--warm", help="Compile all GPU kernels first, so that no run waits for them.")
+    ] = False,
+    architecture: Annotated[
+        list[int] | None,
+        typer.Option(metavar="90", help="With --warm: for GPUs of this compute capability times ten; repeatable."),
+    ] = None,
 ) -> None:
     """Shows what there is to run on, checks every engine and path, and says what to do where something is missing.
 
@@ -186,7 +193,11 @@ def doctor(
 
     from qsim_ozaki.cli import doctor as checks
 
-    checked = chain(checks.calibrate() if calibrate else (), checks.examine())
+    if architecture and not warm:
+        raise QsimError("--architecture says for which GPUs to compile. Use it with --warm.")
+    with _progress("kernels") if warm else nullcontext() as tell:
+        warmed = list(checks.warm(architecture or (), tell)) if tell is not None else []
+    checked = chain(warmed, checks.calibrate() if calibrate else (), checks.examine())
     if as_json:
         findings = list(checked)
         _print_json({"findings": [asdict(finding) for finding in findings]})
@@ -306,14 +317,14 @@ def _show_progress(job: JobV1, predicted_seconds: float, started: float) -> None
 
 
 @contextmanager
-def _rows_progress() -> Iterator[Callable[[int, int], None]]:
-    """Shows a bar on stderr; yields the function that updates it from the numbers of finished rows and of all rows."""
+def _progress(things: str) -> Iterator[Callable[[int, int], None]]:
+    """Shows a bar on stderr; yields the function that updates it from the numbers of finished things and of all."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns = (TextColumn("rows"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    columns = (TextColumn(things), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("rows", total=None)
+        task = bar.add_task(things, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
 

@@ -9,7 +9,7 @@ import importlib
 import platform
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
@@ -24,6 +24,7 @@ from qiskit.quantum_info import SparsePauliOp, Statevector
 import qsim_ozaki._native as _native
 from qsim_ozaki.engines import ENGINES, available_threads, select
 from qsim_ozaki.engines.cpu import available_memory_bytes, processor
+from qsim_ozaki.engines.cuda import architecture_here, compile_table
 from qsim_ozaki.errors import QsimError
 from qsim_ozaki.estimation import expectation_gradient
 from qsim_ozaki.ir import MEASURED_HERE, format_bytes
@@ -36,6 +37,7 @@ PACKAGES = {  # optional package: (its use, the command that installs it)
     "matplotlib": ("plots", "pip install 'qsim-ozaki[plot]'"),
     "pyarrow": ("Parquet output of batches", "pip install 'qsim-ozaki[parquet]'"),
 }
+MAX_DETAIL = 400  # characters of an error: that of a compiler holds the whole source
 DRIVER_FILE = Path("/proc/driver/nvidia/version")
 
 
@@ -84,6 +86,30 @@ def calibrate() -> Iterator[Finding]:
         engine.calibrate()
         seconds = time.perf_counter() - start
         yield Finding(f"calibration of {name}", OK, f"{engine.device_name}, measured in {seconds:.1f} s")
+
+
+def warm(architectures: Sequence[int], tell: Callable[[int, int], None]) -> Iterator[Finding]:
+    """Compiles the GPU kernels that are not in the cache, on all cores; this needs NVRTC, but no GPU.
+
+    Args:
+        architectures: compute capabilities times ten; none for that of this machine's GPU.
+        tell: called with the number of kernels that are ready and the number of all.
+    """
+    try:
+        chosen = list(architectures) or [architecture_here()]
+    except QsimError as error:
+        remedy = "For another machine: --architecture, its compute capability times ten, as 90."
+        yield Finding("kernels", ABSENT, str(error), remedy)
+        return
+    for architecture in dict.fromkeys(chosen):
+        name = f"kernels for {architecture / 10}"
+        try:
+            warmed = compile_table(architecture, tell)
+        except QsimError as error:
+            yield Finding(name, FAILED, " ".join(str(error).split())[:MAX_DETAIL], "The message says why.")
+            continue
+        detail = f"{warmed.compiled} compiled in {warmed.seconds:.1f} s, {warmed.known} were there"
+        yield Finding(name, OK, detail)
 
 
 def _package(package: str, use: str, remedy: str) -> Finding:

@@ -87,6 +87,9 @@ class Engine(Protocol):
     def calibrate(self) -> None:
         """Measures the hardware anew, for this and later processes."""
 
+    def expect(self, precision: str) -> None:
+        """Says that runs in ``precision`` will follow: the engine may begin in the background what the first needs."""
+
     def allocate(self, num_qubits: int, precision: str) -> State:
         """Returns a new state |0...0>.
 

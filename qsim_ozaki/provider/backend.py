@@ -252,7 +252,9 @@ class OzakiBackend(BackendV2):  # type: ignore[misc]
 
     def engine(self, options: dict[str, Any]) -> tuple[Engine, threading.Lock]:
         """Returns the engine for ``options`` and the lock that its running job holds; a forked process has new ones."""
-        return self._engines.shared(options["engine"], options["threads"], options["max_memory_bytes"])
+        shared = self._engines.shared(options["engine"], options["threads"], options["max_memory_bytes"])
+        shared[0].expect(options["precision"])
+        return shared
 
     def results(
         self,

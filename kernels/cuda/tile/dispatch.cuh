@@ -1,7 +1,7 @@
 // tile/dispatch.cuh -- one operator of a tile program on the amplitudes in registers: the code chooses the function.
 // Codes are warp-uniform: every thread of the grid runs the same program. Register bits are compile-time in each case.
 #pragma once
-#include "tile/gates.cuh"
+#include "tile/lookups.cuh"
 #include "tile/parity.cuh"
 
 template <int N>

@@ -167,26 +167,32 @@ __device__ __forceinline__ constexpr int place4(int j) {
     return (j & 1 ? 1 << A : 0) | (j & 2 ? 1 << B : 0);
 }
 
-// A < B; matrix index bit 0 is register bit A.
+__device__ __forceinline__ amp_t row4(const amp_t& x0, const amp_t& x1, const amp_t& x2, const amp_t& x3, const amp_t* row) {
+    amp_t y = cmul(x0, __ldg(row));
+    cfma(y, x1, __ldg(row + 1));
+    cfma(y, x2, __ldg(row + 2));
+    cfma(y, x3, __ldg(row + 3));
+    return y;
+}
+__device__ __forceinline__ void matrix4_on(amp_t& x0, amp_t& x1, amp_t& x2, amp_t& x3, const amp_t* m) {
+    const amp_t y0 = row4(x0, x1, x2, x3, m), y1 = row4(x0, x1, x2, x3, m + 4), y2 = row4(x0, x1, x2, x3, m + 8);
+    x3 = row4(x0, x1, x2, x3, m + 12);
+    x0 = y0;
+    x1 = y1;
+    x2 = y2;
+}
+
+// A < B; matrix index bit 0 is register bit A. The matrix is read anew for every four amplitudes: with a pointer whose origin it
+// knows, the compiler takes seconds to find out that its entries do not fit the registers.
 template <int A, int B>
 __device__ __forceinline__ void matrix4(Amps& a, const index_t* program, const Op& op, index_t base) {
     if (!holds(program + op.at, base)) return;
     const amp_t* m = reinterpret_cast<const amp_t*>(program + op.at + 2);
     const unsigned mask = hidden(arg_of(op) & 31), value = (arg_of(op) >> 5) & 31;
-    constexpr int kRest = (kAmps - 1) & ~place4<A, B>(3);
 #pragma unroll
-    for (int r = 0; r < kAmps; ++r) {
-        if ((r & ~kRest) == 0 && (r & mask) == value) {
-            amp_t y[4];
-#pragma unroll
-            for (int row = 0; row < 4; ++row) {
-                y[row] = cmul(a[r], __ldg(m + row * 4));
-#pragma unroll
-                for (int column = 1; column < 4; ++column) cfma(y[row], a[r | place4<A, B>(column)], __ldg(m + row * 4 + column));
-            }
-#pragma unroll
-            for (int row = 0; row < 4; ++row) a[r | place4<A, B>(row)] = y[row];
-        }
+    for (int i = 0; i < kAmps / 4; ++i) {
+        const int low = ((i >> A) << (A + 1)) | (i & ((1 << A) - 1)), r = ((low >> B) << (B + 1)) | (low & ((1 << B) - 1));
+        if ((r & mask) == value) matrix4_on(a[r], a[r | place4<A, B>(1)], a[r | place4<A, B>(2)], a[r | place4<A, B>(3)], hidden(m));
     }
 }
 
@@ -241,55 +247,5 @@ __device__ __forceinline__ void sign(Amps& a, const index_t* program, const Op& 
         if ((r & mask) == mask) {
             a[r].x = negative ? -a[r].x : a[r].x;
             a[r].y = negative ? -a[r].y : a[r].y;
-        }
-}
-
-// Looked-up operators. Data words: pointer to entries, pointer to sources, contributions of the register bits to the entry's
-// index, then one qubit position per index bit (64 where a register bit holds it), then one slot mask per index bit.
-__device__ __forceinline__ index_t entry_index(const index_t* data, unsigned k, index_t base) {
-    index_t entry = 0;
-    for (unsigned i = 0; i < k; ++i) {
-        const index_t position = __ldg(data + 2 + kRegisterQubits + i);
-        if (position < 64) entry |= ((base >> position) & 1) << i;
-    }
-    return entry;
-}
-
-__device__ __forceinline__ void diagonal(Amps& a, const index_t* program, const Op& op, index_t base) {
-    if (!holds(program + op.at, base)) return;
-    const unsigned mask = hidden(arg_of(op) & 31), value = (arg_of(op) >> 5) & 31;
-    const index_t* data = program + op.at + 2;
-    const amp_t* entries = reinterpret_cast<const amp_t*>(__ldg(data));
-    entries += entry_index(data, arg_of(op) >> 10, base);
-#pragma unroll
-    for (int i = 0; i < kAmps; ++i) {
-        const int r = gray(i);
-        if ((r & mask) == value) a[r] = cmul(a[r], __ldg(entries));
-        if (i < kAmps - 1) entries = hidden(entries + gray_step(data + 2, i));
-    }
-}
-
-__device__ __forceinline__ void permute(Amps& a, const index_t* program, const Op& op, index_t base, unsigned slot,
-                                        unsigned layout, const char* shared) {
-    if (!holds(program + op.at, base)) return;
-    const unsigned mask = hidden(arg_of(op) & 31), value = (arg_of(op) >> 5) & 31, k = arg_of(op) >> 10;
-    const index_t* data = program + op.at + 2;
-    const amp_t* entries = reinterpret_cast<const amp_t*>(__ldg(data));
-    const unsigned* sources = reinterpret_cast<const unsigned*>(__ldg(data + 1));
-    const unsigned first = (unsigned)entry_index(data, k, base);
-#pragma unroll
-    for (int r = 0; r < kAmps; ++r)
-        if ((r & mask) == value) {
-            unsigned entry = first, from = slot;
-#pragma unroll
-            for (int b = 0; b < kRegisterQubits; ++b)
-                if ((r >> b) & 1) {
-                    entry += (unsigned)__ldg(data + 2 + b);
-                    from ^= (unsigned)__ldg(program + layout + kRegisterQubits + b);
-                }
-            const unsigned source = __ldg(hidden(sources + entry));  // amplitude `source` goes to `entry`
-            for (unsigned i = 0; i < k; ++i)
-                if (((source ^ entry) >> i) & 1) from ^= (unsigned)__ldg(data + 2 + kRegisterQubits + k + i);
-            a[r] = cmul(*reinterpret_cast<const amp_t*>(shared + hidden(from)), __ldg(hidden(entries + source)));
         }
 }

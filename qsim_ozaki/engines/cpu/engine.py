@@ -78,6 +78,9 @@ class CpuEngine:
         """Measures this machine anew, about a second, for this and later processes."""
         calibrate.calibrate(self.threads)
 
+    def expect(self, precision: str) -> None:
+        """Does nothing: a first run needs nothing that later ones do not."""
+
     def _recent_memory_bytes(self) -> int:
         """Returns `available_memory_bytes`, up to `MEMORY_READING_SECONDS` old.
 

@@ -78,6 +78,7 @@ class CudaEngine:
         self.compiler = Compiler(launcher.architecture)
         self._programs: OrderedDict[tuple[int, int, str], tuple[Step, list[StateLaunch]]] = OrderedDict()
         self._ones: dict[str, Any] = {}
+        self._expected: set[str] = set()
 
     @property
     def device_name(self) -> str:
@@ -92,8 +93,15 @@ class CudaEngine:
         """Measures this GPU anew, about 25 seconds, for this and later processes."""
         calibrate.calibrate(self)
 
+    def expect(self, precision: str) -> None:
+        """Begins to compile the kernels that nearly every run in ``precision`` needs, in the background."""
+        if precision not in self._expected:
+            self._expected.add(precision)
+            self.compiler.compile_first(precision)
+
     def _empty(self, num_qubits: int, precision: str) -> CudaState:
         """Returns a state whose amplitudes are not written yet; if it does not fit, compiled steps are freed first."""
+        self.expect(precision)
         return new_state(self.launcher, num_qubits, precision, self.forget)
 
     def allocate(self, num_qubits: int, precision: str) -> CudaState:

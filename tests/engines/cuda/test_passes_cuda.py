@@ -11,7 +11,7 @@ from qsim_ozaki.engines.cuda import passes as cuda_tiles
 from qsim_ozaki.engines.cuda import tuning
 from qsim_ozaki.engines.cuda.codegen import compiler as cuda_compiler
 from qsim_ozaki.engines.cuda.codegen.program import NotStraightError
-from qsim_ozaki.engines.cuda.device import nvrtc
+from qsim_ozaki.engines.cuda.device import background, nvrtc
 from qsim_ozaki.engines.cuda.tile.layout import Tile
 from qsim_ozaki.errors import EngineError
 from qsim_ozaki.ir import EMPTY, Kind, Op, OpList
@@ -171,15 +171,88 @@ def test_a_source_that_does_not_compile_leaves_the_interpreter(compiled):
 
 def test_the_end_waits_for_what_is_being_compiled_alone(compiled, monkeypatch):
     gate = compiled.pop()
-    monkeypatch.setattr(cuda_compiler.os, "cpu_count", lambda: 2)
+    monkeypatch.setattr(background.os, "cpu_count", lambda: 2)
     compiler = cuda_compiler.Compiler(90)
     for source in ("first", "second", "third"):
         compiler.function(source, "double")
     threading.Timer(0.2, gate.set).start()
-    while compiler._queue.qsize() > 2:  # until the only thread has the first
+    while compiler.background.num_waiting > 2:  # until the only thread has the first
         pass
-    compiler.end()
+    compiler.background.end()
     assert compiled == ["first"]
-    assert not any(thread.is_alive() for thread in compiler._threads)
+    assert not any(thread.is_alive() for thread in compiler.background._threads)
     assert compiler.function("first", "double") is not None
     assert compiler.function("late", "double") is None
+
+
+def test_the_first_kernels_are_compiled_ahead(monkeypatch):
+    rows = []
+    monkeypatch.setattr(
+        nvrtc, "cached_kernel", lambda name, instance, arch: rows.append((name, *instance.values(), arch))
+    )
+    compiler = cuda_compiler.Compiler(80)
+    compiler.compile_first("single")
+    compiler.finish()
+    assert sorted(rows) == [(name, "float", 80) for name in ("find_sample", "marginal", "prepare", "tile_exec")]
+
+
+class Nvrtc:
+    """Compiles as long as the test's gate is closed; ``failing`` is the number of compilations that fail."""
+
+    version = "1"
+
+    def __init__(self, failing=0):
+        self.failing, self.begun, self.gate, self.sources = failing, threading.Event(), threading.Event(), []
+
+    def compile(self, source, file, options):
+        self.sources.append(source)
+        self.begun.set()
+        assert self.gate.wait(60)
+        if len(self.sources) <= self.failing:
+            raise EngineError("does not compile")
+        return nvrtc.Cubin(source.encode())
+
+
+@pytest.fixture
+def disk(tmp_path, monkeypatch):
+    """The cache on disk; as a function, it installs an `Nvrtc`."""
+    monkeypatch.setattr("platformdirs.user_cache_path", lambda name: tmp_path / name)
+
+    def install(compiler):
+        monkeypatch.setattr(nvrtc, "nvrtc", lambda: compiler)
+        return compiler
+
+    return install
+
+
+@pytest.mark.parametrize("failing", [0, 1])
+def test_a_thread_that_needs_what_another_compiles_waits_for_it(disk, failing):
+    library, jobs, waiting = disk(Nvrtc(failing)), background.Background(), threading.Event()
+    jobs.submit(lambda: nvrtc.cubin("a", "source", ()))
+    assert library.begun.wait(60)
+
+    def wait_for_it():
+        waiting.set()
+        codes.append(nvrtc.cubin("a", "source", ()))
+
+    codes = []
+    thread = threading.Thread(target=wait_for_it)
+    thread.start()
+    assert waiting.wait(60)
+    library.gate.set()
+    thread.join()
+    jobs.finish()
+    assert codes == [b"source"]
+    assert library.sources == ["source"] * (1 + failing)
+    assert nvrtc.cubin("a", "source", ()) == b"source"
+    assert len(library.sources) == 1 + failing
+    assert not nvrtc._compiled
+
+
+def test_a_disk_that_cannot_be_written_costs_one_compilation_alone(disk, monkeypatch):
+    library = disk(Nvrtc())
+    library.gate.set()
+    monkeypatch.setattr(nvrtc, "write_atomically", lambda path, code: None)
+    assert [nvrtc.cubin("b", "source", ()) for _ in range(3)] == [b"source"] * 3
+    assert library.sources == ["source"]
+    nvrtc._compiled.clear()

@@ -146,3 +146,4 @@ KERNELS: dict[str, Kernel] = {
 }
 
 STRAIGHT = Kernel("tile/straight.cuh", "tile_straight")  # the frame of generated sources: codegen/source.py
+FIRST_KERNELS = ("tile_exec", "prepare", "marginal", "find_sample")  # nearly every run needs them; the slowest first

@@ -13,8 +13,9 @@ import importlib.util
 import os
 import re
 import sys
+import threading
 from collections.abc import Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -96,6 +97,12 @@ def cached_kernel(name: str, instance: Mapping[str, str], architecture: int) -> 
     return cubin(name, (SOURCES / kernel.file).read_text(), nvrtc_options(kernel, instance, architecture))
 
 
+def is_cached_kernel(name: str, instance: Mapping[str, str], architecture: int) -> bool:
+    """Returns whether the machine code of one kernel instance is in the cache on disk."""
+    kernel = KERNELS[name]
+    return is_cached(name, (SOURCES / kernel.file).read_text(), nvrtc_options(kernel, instance, architecture))
+
+
 def cache_all(kernels: Iterable[tuple[str, Mapping[str, str]]], architecture: int) -> None:
     """Compiles kernel instances once, on all cores; kernels that are not built for ``architecture`` are left out."""
     unique = {(name, *sorted(instance.items())): (name, instance) for name, instance in kernels}
@@ -130,11 +137,35 @@ def spilled_bytes(log: str) -> int:
 def cubin(name: str, source: str, opts: tuple[str, ...]) -> bytes:
     """Returns the machine code of ``source``: from the cache on disk, or compiled now and stored there.
 
-    This needs NVRTC, but no GPU.
+    This needs NVRTC, but no GPU. Threads that need the same code at once wait for one of them to compile it.
     """
     path = _cache_file(name, source, opts)
     if path.is_file():
         return path.read_bytes()
+    with _compiled_lock:
+        other = _compiled.get(path)
+        if other is None:
+            mine = _compiled[path] = Future[bytes | None]()
+    if other is not None:
+        code = other.result()
+        return cubin(name, source, opts) if code is None else code  # it failed there, and so it may here
+    code = None
+    try:
+        code = _compile_to(path, name, source, opts)
+    finally:
+        if code is None or path.is_file():
+            del _compiled[path]
+        mine.set_result(code)
+    return code
+
+
+# By the path of the file: code that is being compiled, or that could not be written to the disk.
+_compiled: dict[Path, Future[bytes | None]] = {}
+_compiled_lock = threading.Lock()
+
+
+def _compile_to(path: Path, name: str, source: str, opts: tuple[str, ...]) -> bytes:
+    """Compiles ``source``, stores the machine code at ``path`` and returns it."""
     generated = name == STRAIGHT.function
     compiled = compile_generated(source, opts) if generated else nvrtc().compile(source, name, opts)
     if os.environ.get("QSIM_OZAKI_DEBUG", "0") >= "2":
