@@ -1,15 +1,18 @@
 """Clifford gates that undo each other leave rotations about Pauli strings; the product stays as it was."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.devices import DEVICE, with_abilities
 from support.random_ops import SWAP, phases, random_state, random_unitary
 from support.reference import apply_ops, tolerance
 
 from qsim_ozaki.ir import DIAGONAL_KINDS, EMPTY, Kind, Op
+from qsim_ozaki.planner import PlanOptions, plan
 from qsim_ozaki.planner.fuse import collect_rotations
 
 X = np.array([1, 0])
@@ -182,3 +185,20 @@ def test_clifford_gates_that_undo_each_other_leave_their_phase(rng):
         ops = [*gates[:half], rotation("Z", 1, 0.3), *gates[half:], cx(0, 2), cx(0, 2)]
         moved = assert_same_product(rng, ops, 3, (0, 1, 2), 3)
         assert sum(bool(op.targets) for op in moved) == 1, word
+
+
+@pytest.mark.parametrize("num_qubits", [6, 20, 62])
+def test_plans_say_how_many_rotations_they_have(num_qubits):
+    """As text and in a notebook, however wide the strings."""
+    device = replace(with_abilities(DEVICE, rotates_paulis=True), memory_bytes=1 << 70)
+    plain, mixed = (
+        dict.fromkeys(range(num_qubits), "Z"),
+        dict.fromkeys(range(num_qubits - 1), "Z") | {num_qubits - 1: "X"},
+    )
+    ops = [*string_ops(plain, 0.3), *string_ops(mixed, 0.4), *string_ops(plain, 0.5)]
+    made = plan(ops, num_qubits, device, PlanOptions())
+    (step,) = made.steps
+    assert [op.kind for op in step.ops] == [Kind.PARITY, Kind.PAULI, Kind.PARITY]
+    assert "TilePass 3 pauli_rotation" in made.explain()
+    assert "TilePass 3 pauli_rotation" in made.html()
+    assert num_qubits - 1 in step.qubits
