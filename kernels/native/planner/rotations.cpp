@@ -67,7 +67,7 @@ class Collector {
             emit_before(mask_of(qubit));
             return append_placed(out_, ops_, ops_[k], place_);
         }
-        Waiting rotation{Type::kRotation};
+        Waiting rotation(Type::kRotation);
         rotation.sum = {axis->a, axis->b, axis->letter != kLetterZ ? mask_of(qubit) : 0, axis->letter != kLetterX ? mask_of(qubit) : 0};
         push(rotation);
     }
@@ -78,7 +78,7 @@ class Collector {
         const complex_t* data = ops_.data(op);
         bool parity = op.num_controls == 0;
         for (std::size_t i = 2; i < op.num_data && parity; ++i) parity = data[i] == data[__builtin_popcountll(i) & 1];
-        Waiting diagonal{parity ? Type::kRotation : Type::kDiagonal};
+        Waiting diagonal(parity ? Type::kRotation : Type::kDiagonal);
         if (parity) {
             diagonal.sum = {(data[0] + data[1]) / 2.0, (data[0] - data[1]) / 2.0, 0, used};
         } else {
@@ -91,7 +91,7 @@ class Collector {
     // The gate disappears with those before it on its qubit with which it makes 1, else it joins the last one: unless the
     // rotations between would cost more then than it saves.
     void take_clifford(const Clifford& gate, int qubit) {
-        Waiting item{Type::kClifford};
+        Waiting item(Type::kClifford);
         item.used = mask_of(qubit), item.qubit = qubit, item.gate = gate;
         std::vector<std::size_t> others;  // gates of the qubit, last one first
         Waiting moved = item;             // the gate after those
@@ -151,7 +151,7 @@ class Collector {
 
     // CX from program qubit `control` to `target`.
     void take_cx(int control, int target) {
-        Waiting cx{Type::kCx};
+        Waiting cx(Type::kCx);
         cx.control = mask_of(place_[control]), cx.target = mask_of(place_[target]);
         const Waiting::Action action = cx.action();
         bool alone = true;  // nothing on its qubits but rotations lies between
@@ -206,7 +206,7 @@ class Collector {
                 waiting_[left++] = waiting_[k];
             }
         }
-        waiting_.resize(left, Waiting{Type::kCx});
+        waiting_.resize(left, Waiting(Type::kCx));
     }
 
     void emit(const Waiting& item) {

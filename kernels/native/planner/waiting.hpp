@@ -9,7 +9,10 @@ namespace qsim {
 
 // Something that waits, on physical qubits.
 struct Waiting {
-    enum class Type : std::uint8_t { kCx, kClifford, kRotation, kDiagonal } type;
+    enum class Type : std::uint8_t { kCx, kClifford, kRotation, kDiagonal };
+    explicit Waiting(Type t) : type(t) {}
+
+    Type type;
     index_t control = 0, target = 0;  // of a CX: masks of one qubit
     index_t used = 0;                 // of a Clifford gate or another diagonal
     int qubit = 0;                    // of a Clifford gate
