@@ -95,7 +95,7 @@ def cuda_device(engine: StepRunner) -> Device:
     measured, source = _rates(engine.launcher)
     return Device(
         name=engine.launcher.device_name,
-        memory_bytes=engine.launcher.free_bytes(),
+        memory_bytes=engine.launcher.available_bytes(),
         tile_qubits=SHAPES["double"].tile_qubits,
         line_qubits=SHAPES["double"].line_qubits,
         tile_overlap=OVERLAP,

@@ -111,24 +111,24 @@ class CudaEngine:
             CapacityError: the state does not fit the GPU's free memory or the engine's limit.
         """
         state = self._empty(num_qubits, precision)
-        state.amps.data.memset_async(0, state.amps.nbytes)
         if precision not in self._ones:
             self._ones[precision] = self.launcher.cupy.asarray(np.ones(1, DTYPES[precision]))
-        state.put_first(self._ones[precision])
+        state.put_off(partial(CudaState.put_zeros, one=self._ones[precision]))
         return state
 
     def load(self, vector: NDArray[np.complexfloating], precision: str) -> CudaState:
         """Returns a new state with the amplitudes ``vector`` (any complex dtype, ``(2**n,)``)."""
         state = self._empty(vector.size.bit_length() - 1, precision)
-        if state.amps.size != vector.size:
-            state.amps.fill(0)
-        state.amps[: vector.size].set(np.ascontiguousarray(vector, DTYPES[precision]))
+        amps = state.overwritten()
+        if amps.size != vector.size:
+            amps.fill(0)
+        amps[: vector.size].set(np.ascontiguousarray(vector, DTYPES[precision]))
         return state
 
     def copy(self, state: State) -> CudaState:
         """Returns an independent copy of ``state``."""
         out = self._empty(state.num_qubits, state.precision)
-        out.amps[...] = _on_gpu(state).amps
+        out.overwritten()[...] = _on_gpu(state).amps
         return out
 
     def vector(self, state: State) -> NDArray[np.complexfloating]:
@@ -213,8 +213,9 @@ class CudaEngine:
         return checks
 
     def forget(self) -> None:
-        """Frees compiled steps with their matrices and tables on the device."""
+        """Frees compiled steps with their matrices and tables on the device, and the memory kept for the next state."""
         self._programs.clear()
+        self.launcher.memory.release_kept_buffer()
 
     def _launches(self, state: CudaState, step: Step) -> list[StateLaunch]:
         """Returns the launches that do ``step`` on states of this width and precision."""
@@ -319,7 +320,7 @@ class CudaEngine:
     def _prepare(self, state: CudaState, step: Prepare) -> list[StateLaunch]:
         """Returns the launches that write a product state; its tables are uploaded once."""
         launcher = self.launcher
-        n, padded = state.num_qubits, state.amps.size != 1 << state.num_qubits
+        n, padded = state.num_qubits, state.kernel_qubits != state.num_qubits
         if step.alone and not padded:
             amp = launcher.cupy.asarray(step.factors[:, 0].prod(keepdims=True).astype(DTYPES[state.precision]))
             return [partial(CudaState.put_first, amp=amp)]
@@ -331,9 +332,10 @@ class CudaEngine:
         function = launcher.function("prepare", INSTANCES[state.precision])
 
         def run(target: CudaState) -> None:
+            amps = target.overwritten()
             if padded:
-                target.amps.fill(0)
-            launcher.launch_function(function, num_chunks, 256, (target.amps, *args))
+                amps.fill(0)
+            launcher.launch_function(function, num_chunks, 256, (amps, *args))
 
         return [run]
 

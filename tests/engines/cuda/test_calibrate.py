@@ -66,6 +66,8 @@ class Gpu:
     def free_bytes(self):
         return 4 * 16 << MOST
 
+    available_bytes = free_bytes
+
     def allocate(self, qubits, precision):
         self.measured += 1
         amps = np.zeros(1 << qubits, np.complex128 if precision == "double" else np.complex64)

@@ -163,6 +163,7 @@ class CountingLauncher(kernels_host.Launcher):
     def __init__(self):
         super().__init__()
         self.uploads = 0
+        self.memory = SimpleNamespace(release_kept_buffer=lambda: None)
         host = kernels_host.Launcher.cupy
         self.cupy = SimpleNamespace(asarray=self.asarray, empty=host.empty, zeros=host.zeros, asnumpy=np.array)
 
@@ -184,6 +185,8 @@ def host_engine():
         pytest.skip("no C++ compiler")
     engine = CudaEngine(CountingLauncher())
     engine.threads = 1
+    engine.ahead = []  # precisions whose kernels were compiled ahead
+    engine.compiler.compile_first = engine.ahead.append
     return engine
 
 
@@ -208,6 +211,42 @@ def test_a_new_state_is_all_zeros_and_an_amplitude_alone_is_put_there(host_engin
     assert host_engine.launcher.uploads == 1
     host_engine.run_step(state, Prepare(np.full((num_qubits, 2), [0.6j, 0.8]), alone=True))
     assert abs(state.amps[0] - (0.6j) ** num_qubits) <= tolerance(num_qubits, precision)
+
+
+def test_kernels_of_a_precision_are_compiled_ahead_once(host_engine):
+    for precision in ("double", "double", "single", "double"):
+        host_engine.expect(precision)
+        host_engine.allocate(3, precision)
+    assert host_engine.ahead == ["double", "single"]
+
+
+def with_nan(state):
+    """Memory that holds no number, before the state's start is written."""
+    state._amps.fill(np.nan)
+    return state
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("num_qubits", [3, 13])
+def test_a_start_is_written_when_it_is_used(host_engine, num_qubits, precision):
+    size = 1 << max(num_qubits, shapes.SHAPES[precision].register_qubits)
+    zero = np.eye(1, size)[0]
+    assert np.array_equal(np.array(with_nan(host_engine.allocate(num_qubits, precision)).amps), zero)
+    copied = host_engine.copy(with_nan(host_engine.allocate(num_qubits, precision)))
+    assert np.array_equal(np.array(copied.amps), zero)
+    assert np.array_equal(host_engine.vector(with_nan(host_engine.allocate(num_qubits, precision)))[:2], [1, 0])
+    state = with_nan(host_engine.allocate(num_qubits, precision))
+    host_engine.run_step(state, Prepare(np.full((num_qubits, 2), 0.5 + 0j)))
+    expected = np.zeros(size)
+    expected[: 1 << num_qubits] = 0.5**num_qubits
+    assert np.array_equal(np.array(state.amps), expected)
+
+
+def test_an_amplitude_alone_leaves_the_others_as_they_are(host_engine):
+    state = with_nan(host_engine.allocate(13, "double"))
+    host_engine.run_step(state, Prepare(np.full((13, 2), [1j, 0]), alone=True))
+    assert state.amps[0] == 1j
+    assert np.isnan(np.array(state.amps)[1:]).all()
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)

@@ -11,6 +11,7 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from qsim_ozaki.engines.cuda.device import nvrtc
+from qsim_ozaki.engines.cuda.device.memory import shared_memory
 
 MAX_GRID = (1 << 31) - 1  # blocks in x
 
@@ -26,6 +27,7 @@ class Launcher:
         shared_bytes: shared memory that one block may have.
         architecture: compute capability times ten of the newest built architecture that the GPU runs.
         max_memory_bytes: limit for one state; 0 for the free memory of the GPU.
+        memory: lends memory to large states; the launchers of a GPU share it.
         workspaces: scratch arrays of emulated blocks by size; an array lives for as long as a block refers to it.
     """
 
@@ -38,14 +40,20 @@ class Launcher:
         self.num_processors = int(properties["multiProcessorCount"])
         self.shared_bytes = nvrtc.block_shared_bytes(self.device_id)
         self.architecture = nvrtc.nearest_architecture(int(cupy.cuda.Device().compute_capability))
+        self.memory = shared_memory(cupy, self.device_id)
         self.workspaces: WeakValueDictionary[tuple[int, ...], Any] = WeakValueDictionary()
 
-    def free_bytes(self) -> int:
-        """Returns the bytes that a new state may take."""
+    def available_bytes(self) -> int:
+        """Returns the bytes that a new state may take, with the memory that is only kept for speed."""
         pool = self.cupy.get_default_memory_pool()
-        pool.free_all_blocks()
-        free: int = self.cupy.cuda.runtime.memGetInfo()[0] + pool.free_bytes()
+        free: int = self.cupy.cuda.runtime.memGetInfo()[0] + pool.free_bytes() + self.memory.kept_bytes
         return min(free, self.max_memory_bytes or free)
+
+    def free_bytes(self) -> int:
+        """Gives memory that is only kept for speed back to the driver; returns the bytes that a state may take then."""
+        self.memory.release_kept_buffer()
+        self.cupy.get_default_memory_pool().free_all_blocks()
+        return self.available_bytes()
 
     def function(self, name: str, instance: Mapping[str, str]) -> Any:
         """Returns a kernel of the table, loaded. Callers that launch a kernel often call this once."""

@@ -28,10 +28,28 @@ class CudaState:
     def __init__(self, num_qubits: int, precision: str, amps: Any) -> None:
         self.num_qubits = num_qubits
         self.precision = precision
-        self.amps = amps
+        self._amps = amps
+        self._write_start: Callable[[CudaState], None] | None = None
         self.checks = ColumnChecks()
         self._counters: Any = None  # set to zero together: one by one, every pass would need one more launch
         self._addresses: Iterator[int] = iter(())
+
+    @property
+    def amps(self) -> Any:
+        """The amplitudes; a start that was put off is written first."""
+        if self._write_start is not None:
+            write, self._write_start = self._write_start, None
+            write(self)
+        return self._amps
+
+    def put_off(self, write_start: Callable[[CudaState], None]) -> None:
+        """Puts the writing of all amplitudes off until they are used: by a step that writes all, it is not needed."""
+        self._write_start = write_start
+
+    def overwritten(self) -> Any:
+        """Returns the amplitudes to a caller who writes all that later steps will read."""
+        self._write_start = None
+        return self._amps
 
     def new_tickets(self) -> np.uint64:
         """Returns the device address of a counter at 0, from which blocks draw the tiles of this state's next pass."""
@@ -56,8 +74,21 @@ class CudaState:
         return out
 
     def put_first(self, amp: Any) -> None:
-        """Copies the amplitude of |0...0> from an array of one element: assignment would take three times as long."""
-        self.amps.data.copy_from_device_async(amp.data, amp.nbytes)
+        """Writes the amplitude of |0...0> alone, from an array of one element; later steps read no other as it is.
+
+        Assignment would take three times as long.
+        """
+        self.overwritten().data.copy_from_device_async(amp.data, amp.nbytes)
+
+    def put_zeros(self, one: Any) -> None:
+        """Writes |0...0>.
+
+        Args:
+            one: the number 1 as an array of one element.
+        """
+        amps = self.overwritten()
+        amps.data.memset_async(0, amps.nbytes)
+        self.put_first(one)
 
 
 StateLaunch: TypeAlias = Callable[[CudaState], None]  # launches one step on a state of the width it was compiled for
@@ -79,7 +110,12 @@ def new_state(launcher: Launcher, num_qubits: int, precision: str, make_room: Ca
     size = 1 << max(num_qubits, SHAPES[precision].register_qubits)
     if size * bytes_of_one < POOLED_BYTES and not launcher.max_memory_bytes:
         return CudaState(num_qubits, precision, cupy.empty(size, DTYPES[precision]))
-    needed, free = bytes_of_one << num_qubits, launcher.free_bytes()
+    needed = bytes_of_one << num_qubits
+    if needed <= (launcher.max_memory_bytes or needed):
+        pointer = launcher.memory.take_kept(size * bytes_of_one)
+        if pointer is not None:
+            return CudaState(num_qubits, precision, cupy.ndarray(size, DTYPES[precision], pointer))
+    free = launcher.free_bytes()
     if needed > free:
         make_room()
         free = launcher.free_bytes()
@@ -89,5 +125,5 @@ def new_state(launcher: Launcher, num_qubits: int, precision: str, make_room: Ca
             f"{num_qubits} qubits need {needed / 2**30:.3g} GiB in {precision} precision; {launcher.device_name} has "
             f'{free / 2**30:.3g} GiB free. Use at most {fits} qubits, or engine="cpu".'
         )
-    memory = cupy.cuda.MemoryPointer(cupy.cuda.Memory(size * bytes_of_one), 0)
-    return CudaState(num_qubits, precision, cupy.ndarray(size, DTYPES[precision], memory))
+    pointer = launcher.memory.allocate(size * bytes_of_one)
+    return CudaState(num_qubits, precision, cupy.ndarray(size, DTYPES[precision], pointer))
