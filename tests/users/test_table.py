@@ -43,8 +43,8 @@ T38  runtime/dynamic users/kinds
 T40  users/reports users/kinds
 T41  users/scale  -- several GPUs: there is no such engine
 T43  users/reports provider/executors::executors_give_the_same_rows  -- Dask: any executor will do
-T44  provider/batch_speed users/scale  -- the device's pool: a GPU
-T45  provider/batch_speed
+T44  provider/batch_cost users/scale  -- the device's pool: a GPU
+T45  provider/batch_cost
 T46  users/reports provider/rows_of_a_job users/scale
 T48  users/reports lowering/refusals::*
 T51  users/reports provider/backend::one_message_where_no_memory_is_enough
@@ -57,9 +57,9 @@ T57  cli/doctor users/gpu
 T58  users/gpu
 T60  users/gpu  -- kernels that run: a GPU
 T61  runtime/dynamic
-T62  provider/batch_speed
-T63  provider/batch_speed
-T64  provider/batch_speed
+T62  provider/batch_cost
+T63  provider/batch_cost
+T64  provider/batch_cost
 T65  runtime/dynamic
 T66  users/guidance
 T68  users/guidance  -- CPU and GPU at once: a wish, and a GPU
