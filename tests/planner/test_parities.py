@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.collected import assert_same_product
 from support.random_ops import SWAP, phases, random_parity, random_state, random_unitary
-from support.reference import apply_op, apply_ops, tolerance
+from support.reference import apply_op, tolerance
 
 from qsim_ozaki.ir import DIAGONAL_KINDS, EMPTY, Kind, Op, OpList
 from qsim_ozaki.planner.fuse import collect_rotations, relabel_swaps
@@ -77,21 +78,6 @@ def random_list(rng, num_qubits, count, mixing=0.15):
             a, b = pairs[rng.integers(4)]
             ops.append(swap(a, b) if draw > 0.95 else cx(*((a, b) if rng.integers(2) else (b, a))))
     return ops
-
-
-def assert_same_product(rng, ops, num_qubits, start):
-    """Returns the collected operators and the places at the end, which together are ``ops``."""
-    moved, final = collect_rotations(ops, start, 6)
-    state, index = random_state(rng, num_qubits), np.arange(1 << num_qubits)
-
-    def at(places):
-        return sum(((index >> q) & 1) << places[q] for q in range(num_qubits))
-
-    placed = np.empty_like(state)
-    placed[at(start)] = state
-    error = np.linalg.norm(apply_ops(placed, moved)[at(final)] - apply_ops(state, ops))
-    assert error <= tolerance(2 * len(ops)), f"error {error:.3g}"
-    return list(moved), final
 
 
 def count_cx(ops):

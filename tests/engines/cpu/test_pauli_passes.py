@@ -8,7 +8,10 @@ from support.random_ops import ALL_KINDS, phases, random_op, random_pauli, rando
 from support.reference import apply_ops, tolerance
 
 from qsim_ozaki.engines.cpu.engine import create
-from qsim_ozaki.ir import Kind, Op, TilePass
+from qsim_ozaki.engines.cuda.tile.items import lower
+from qsim_ozaki.errors import EngineError
+from qsim_ozaki.ir import Kind, Op, OpList, TilePass
+from qsim_ozaki.runtime import stack_program
 
 PRECISIONS = ["double", "single"]
 
@@ -107,3 +110,16 @@ def test_a_qubit_that_a_string_mixes_must_be_in_the_tile(cpu, rng):
     register = cpu.load(random_state(rng, 8), "double")
     with pytest.raises(ValueError, match="mixes a qubit outside the tile"):
         cpu.run_step(register, TilePass((0, 1, 2), (rotation(rng, {1: 1, 6: 2}),)))
+
+
+@pytest.mark.parametrize("kind", [Kind.PARITY, Kind.PAULI])
+def test_a_stack_refuses_operators_that_only_plans_have(rng, kind):
+    """It would read a matrix where they have two numbers."""
+    op = Op(kind, (0, 1), phases(rng, 2), permutation=np.array([1, 2]) if kind is Kind.PAULI else None)
+    with pytest.raises(ValueError, match="a stack takes gates"):
+        stack_program(2, [OpList.of([op])])
+
+
+def test_the_cuda_engine_refuses_a_pauli_rotation(rng):
+    with pytest.raises(EngineError, match="rotates about no Pauli string"):
+        lower([rotation(rng, {0: 1, 1: 2})], 4)

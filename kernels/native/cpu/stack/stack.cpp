@@ -80,7 +80,8 @@ void StackProgram::add(const OpList& ops, const OpHead& head, bool slot) {
             op.control_mask |= 1u << position, op.control_value |= static_cast<std::uint32_t>(wanted) << position;
         }
     }
-    if (head.kind == Kind::kParity) throw std::invalid_argument("a stack has no parities");
+    if (head.kind == Kind::kParity || head.kind == Kind::kPauli)
+        throw std::invalid_argument("a stack takes gates, and neither parities nor Pauli rotations, which are made by planning");
     op.type = head.kind == Kind::kDiagonal      ? StackType::kDiagonal
               : head.kind == Kind::kHadamard || targets.size() == 1 ? StackType::kPair
               : head.kind == Kind::kPermutation ? StackType::kPermute

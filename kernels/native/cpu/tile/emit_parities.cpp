@@ -104,6 +104,8 @@ void TileCompiler<Real>::emit_paulis(const PauliGroup& group) {
     }
     std::vector<index_t> masks = group.basis;
     masks.push_back(first.z);
+    std::vector<index_t> inside;
+    for (const index_t mask : masks) inside.push_back(positions(mask));
     const std::uint32_t last = 1u << group.basis.size();  // the parity of the first one's own sign
     Sweep sweep = parity_sweep(SweepType::kPauli, masks);
     sweep.flags = num_y(first) % 2 == 0;
@@ -114,7 +116,7 @@ void TileCompiler<Real>::emit_paulis(const PauliGroup& group) {
         std::vector<double> own(W, 1), other(W, 0);
         for (int lane = 0; lane < W; ++lane) {
             std::uint32_t signs = pattern;
-            for (std::size_t j = 0; j < masks.size(); ++j) signs ^= static_cast<std::uint32_t>(odd(lane & positions(masks[j]))) << j;
+            for (std::size_t j = 0; j < masks.size(); ++j) signs ^= static_cast<std::uint32_t>(odd(lane & inside[j])) << j;
             double &x = own[lane], &y = other[lane];
             for (const Turn& turn : turns) {
                 const double s = odd(signs & turn.signs) != turn.negative ? -turn.other : turn.other, before = x;

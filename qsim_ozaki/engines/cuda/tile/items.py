@@ -13,6 +13,7 @@ import numpy as np
 
 import qsim_ozaki._native as _native
 from qsim_ozaki.engines.cuda.device.records import HADAMARD
+from qsim_ozaki.errors import EngineError
 from qsim_ozaki.ir import ComplexArray, IndexArray, Kind, Op, OpList, mask_of
 
 TURN = 1 << 64
@@ -109,6 +110,8 @@ def _items(op: Op, register_qubits: int) -> Iterator[Item]:
         yield _diagonal(op)
     elif op.kind is Kind.PARITY:  # its factors are no phases
         yield Item("parity", 0, mask_of(op.targets), data=op.data)
+    elif op.kind is Kind.PAULI:
+        raise EngineError("the CUDA engine rotates about no Pauli string; plan for a device without `rotates_paulis`")
     elif op.kind is Kind.HADAMARD:
         for q in op.targets:
             if op.controls:
